@@ -1,0 +1,21 @@
+import { cloudflareTest } from "@cloudflare/vitest-plugin";
+import { defineConfig } from "vitest/config";
+
+/** Pure rooms run in both runtimes; objects and routes in workerd; whole processes are driven from Node. */
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: "node",
+          include: ["test/*.test.ts", "test/{protocol,process}/**/*.test.ts"],
+          globalSetup: ["test/support/build-bundle.ts"],
+        },
+      },
+      {
+        plugins: [cloudflareTest({ wrangler: { configPath: "./wrangler.toml" } })],
+        test: { name: "workerd", include: ["test/{protocol,durable,worker}/**/*.test.ts"] },
+      },
+    ],
+  },
+});
