@@ -1,0 +1,71 @@
+/**
+ * PURE: when an identity's alarm must ring next. Reads no storage and no clock.
+ *
+ * One alarm for all due times. It may ring late, twice, or after what it was set for has changed: its
+ * handler looks at the rows and comes here again, so only too late would be wrong, never too early.
+ */
+
+import type { Limits } from "../protocol/constants.ts";
+
+/** The oldest of each kind that is kept; undefined where there is none. */
+export interface Kept {
+  readonly seenAtMs?: number | undefined;
+  readonly buriedAtMs?: number | undefined;
+  readonly messageAtMs?: number | undefined;
+  readonly knockAtMs?: number | undefined;
+  readonly receiptAtMs?: number | undefined;
+  /** When the last nonce may go. */
+  readonly nonceExpiresAtMs?: number | undefined;
+  /** When a call to another object is to be tried (again). */
+  readonly callDueAtMs?: number | undefined;
+  /** When a socket must sign again, or its last sign of life be written down. */
+  readonly socketDueAtMs?: number | undefined;
+  /** Since when nothing above is kept; undefined while something is. */
+  readonly emptiedAtMs?: number | undefined;
+  readonly hasContacts: boolean;
+}
+
+/**
+ * What no reader can see is swept at most this often: readers pass over tombstones, ids and nonces
+ * whose time has come, so waking for each of them would buy nothing.
+ */
+const SWEEP_MS = 3_600_000;
+
+/** The next instant at which something is due, or undefined if the object need never wake. */
+export function nextWake(kept: Kept, limits: Limits): number | undefined {
+  return earliest(
+    after(kept.seenAtMs, limits.AWAY_RETAIN_MS),
+    after(kept.messageAtMs, limits.MESSAGE_RETAIN_MS),
+    after(kept.knockAtMs, limits.KNOCK_RETAIN_MS),
+    kept.callDueAtMs,
+    kept.socketDueAtMs,
+    swept(after(kept.buriedAtMs, limits.AWAY_RETAIN_MS)),
+    swept(after(kept.receiptAtMs, limits.DEDUPE_RETAIN_MS)),
+    swept(kept.nonceExpiresAtMs),
+    after(kept.emptiedAtMs, limits.GHOST_RETAIN_MS),
+  );
+}
+
+/** True if nothing is kept but the identity's own row: a ghost. */
+export function isEmpty(kept: Kept): boolean {
+  const { hasContacts, emptiedAtMs: _, ...instants } = kept;
+  return !hasContacts && Object.values(instants).every((instant) => instant === undefined);
+}
+
+/** True if an identity has been empty long enough to be deleted. */
+export function isGhost(kept: Kept, nowMs: number, limits: Pick<Limits, "GHOST_RETAIN_MS">): boolean {
+  return isEmpty(kept) && kept.emptiedAtMs !== undefined && nowMs - kept.emptiedAtMs >= limits.GHOST_RETAIN_MS;
+}
+
+function after(instant: number | undefined, retainMs: number): number | undefined {
+  return instant === undefined ? undefined : instant + retainMs;
+}
+
+function swept(instant: number | undefined): number | undefined {
+  return instant === undefined ? undefined : Math.ceil(instant / SWEEP_MS) * SWEEP_MS;
+}
+
+function earliest(...instants: (number | undefined)[]): number | undefined {
+  const known = instants.filter((instant) => instant !== undefined);
+  return known.length > 0 ? Math.min(...known) : undefined;
+}

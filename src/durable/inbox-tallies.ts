@@ -1,0 +1,78 @@
+/**
+ * How much each inbox holds: counted once per instance, then kept beside the table. A count per send
+ * would read the whole inbox each time. Only a cache: whatever is not known is counted anew.
+ */
+
+import type { Tally } from "./inbox-policy.ts";
+import type { Inbox } from "./inbox-store.ts";
+
+interface MutableTally extends Tally {
+  messages: number;
+  bytes: number;
+  readonly bySender: Map<string, number>;
+}
+
+export class InboxTallies {
+  readonly #sql: SqlStorage;
+  readonly #tallies = new Map<Inbox, MutableTally>();
+  #inUse: number | undefined;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+  }
+
+  of(inbox: Inbox): Tally {
+    return this.#of(inbox);
+  }
+
+  /** How many inboxes hold something. */
+  inUse(): number {
+    this.#inUse ??= this.#sql.exec<{ n: number }>("SELECT count(DISTINCT inbox) AS n FROM message").one().n;
+    return this.#inUse;
+  }
+
+  /** A row was just inserted. */
+  entered(inbox: Inbox, sender: string, bytes: number): void {
+    const tally = this.#tallies.get(inbox);
+    if (!tally) return this.forget();
+    if (tally.messages === 0 && this.#inUse !== undefined) this.#inUse++;
+    tally.messages++;
+    tally.bytes += bytes;
+    tally.bySender.set(sender, (tally.bySender.get(sender) ?? 0) + 1);
+  }
+
+  /** A row was just deleted. */
+  left(inbox: Inbox, sender: string, bytes: number): void {
+    const tally = this.#tallies.get(inbox);
+    if (!tally) return this.forget();
+    const ofSender = (tally.bySender.get(sender) ?? 0) - 1;
+    if (ofSender > 0) tally.bySender.set(sender, ofSender);
+    else tally.bySender.delete(sender);
+    tally.bytes -= bytes;
+    if (--tally.messages > 0) return;
+    this.#tallies.delete(inbox); // names of inboxes come from senders: an empty one is not worth remembering
+    if (this.#inUse !== undefined) this.#inUse--;
+  }
+
+  forget(): void {
+    this.#tallies.clear();
+    this.#inUse = undefined;
+  }
+
+  #of(inbox: Inbox): MutableTally {
+    const known = this.#tallies.get(inbox);
+    if (known) return known;
+    const tally: MutableTally = { messages: 0, bytes: 0, bySender: new Map() };
+    const cursor = this.#sql.exec<{ sender: string; messages: number; bytes: number }>(
+      "SELECT sender, count(*) AS messages, sum(bytes) AS bytes FROM message WHERE inbox = ? GROUP BY sender",
+      inbox,
+    );
+    for (const row of cursor) {
+      tally.messages += row.messages;
+      tally.bytes += row.bytes;
+      tally.bySender.set(row.sender, row.messages);
+    }
+    this.#tallies.set(inbox, tally);
+    return tally;
+  }
+}

@@ -1,0 +1,24 @@
+/**
+ * Numbered schema steps. Append only: a step that ran somewhere is never edited.
+ *
+ * The version has its own table because the platform refuses `PRAGMA user_version`. STRICT tables,
+ * because numbers bind as REAL; WITHOUT ROWID with the key that is read by, because each further
+ * index is one more row written.
+ */
+
+/** Brings a database to the last of `steps`; runs each missing one once, in order. */
+export function migrate(sql: SqlStorage, steps: readonly string[]): void {
+  sql.exec("CREATE TABLE IF NOT EXISTS schema_step (step INTEGER PRIMARY KEY) STRICT");
+  const done = sql.exec<{ step: number }>("SELECT coalesce(max(step), 0) AS step FROM schema_step").one().step;
+  if (done > steps.length)
+    throw new Error(`the storage is at schema step ${done}, newer than this code's ${steps.length}`);
+  for (let step = done; step < steps.length; step++) {
+    sql.exec(steps[step]!);
+    sql.exec("INSERT INTO schema_step (step) VALUES (?)", step + 1);
+  }
+}
+
+/** True if a database was ever migrated; asking makes nothing. */
+export function hasSchema(sql: SqlStorage): boolean {
+  return sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'schema_step'").toArray().length > 0;
+}

@@ -1,0 +1,127 @@
+/**
+ * What an identity's sessions say of themselves, decided on what is kept. Each function is one
+ * synchronous read-decide-write; the object calls it inside a commit.
+ *
+ * Invariant 4: an older announcement never replaces a newer one, nor revives a closed session.
+ * Invariant 6: a session that is silent is away, not gone, for AWAY_RETAIN_MS.
+ */
+
+import type { Key, SessionId } from "../protocol/address.ts";
+import type { Announcement } from "../protocol/announcement.ts";
+import type { Limits } from "../protocol/constants.ts";
+import { classifyPresence } from "../protocol/presence.ts";
+import { refuse, type Refusal } from "../protocol/refusal.ts";
+import type { IdentityCalls, Life, Stored, View } from "./calls.ts";
+import { GOODBYE_RETRY_MS } from "./goodbye-store.ts";
+import type { IdentityStorage } from "./identity-storage.ts";
+import { goneEntry, type SessionRow, type TombstoneRow } from "./roster-store.ts";
+
+/** Since when each session has a socket or poll open, with its last sign of life on it. */
+export type Connected = ReadonlyMap<SessionId, number>;
+
+/** Closed sessions remembered for each that may be open: also a session that was never announced may be closed. */
+const TOMBSTONES_PER_SESSION = 16;
+/** A full roster empties by days, so asking again sooner is of little use. */
+const SESSION_LIMIT_RETRY_S = 3_600;
+
+/** Takes an announcement: one row, and those of the alarm if it is the first. */
+export function announce(
+  kept: IdentityStorage,
+  announcement: Announcement,
+  shown: Announcement | undefined,
+  limits: Limits,
+  nowMs: number,
+): Life | Refusal {
+  const { roster } = kept;
+  const id = announcement.session.session_id;
+  const known = roster.session(id);
+  if (known && known.ts === announcement.ts && signatureOf(known) === announcement.sig) {
+    return kept.life(nowMs); // a retry; it is no sign of life, since anyone who captured it could send it
+  }
+  const fenceTs = Math.max(known?.ts ?? -1, roster.tombstone(id)?.ts ?? -1);
+  if (announcement.ts <= fenceTs) return refuse("stale", { now_ms: nowMs });
+  const isNew = !known || nowMs - known.seen_at_ms >= limits.AWAY_RETAIN_MS;
+  if (isNew && roster.sessions(nowMs).length >= limits.SESSIONS_MAX) {
+    return refuse("session_limit", { retry_after_s: SESSION_LIMIT_RETRY_S });
+  }
+  roster.put(id, announcement, shown, nowMs);
+  if (isNew) roster.unbury(id);
+  kept.noteListing(nowMs);
+  kept.armFor({ seenAtMs: nowMs });
+  return kept.life(nowMs);
+}
+
+/** Closes a session for good, and keeps its goodbyes to be sent on. */
+export function unregister(
+  kept: IdentityStorage,
+  { session, ts: signedTs, sig, goodbyes }: IdentityCalls["unregister"]["call"],
+  limits: Limits,
+  nowMs: number,
+): Life | Refusal {
+  const { roster } = kept;
+  const known = roster.session(session);
+  const buried = roster.tombstone(session);
+  const fenceTs = Math.max(known?.ts ?? -1, buried?.ts ?? -1);
+  if (!known && buried?.ts === signedTs && buried.sig === sig) return kept.life(nowMs); // a retry
+  if (sig !== undefined && signedTs <= fenceTs) return refuse("stale", { now_ms: nowMs });
+  if (fenceTs < 0 && roster.tombstones(nowMs).length >= TOMBSTONES_PER_SESSION * limits.SESSIONS_MAX) {
+    return refuse("session_limit", { retry_after_s: SESSION_LIMIT_RETRY_S });
+  }
+  roster.remove(session);
+  roster.bury({
+    session_id: session,
+    ts: sig === undefined ? Math.max(fenceTs, 0) : signedTs, // unsigned, it has no time of its own
+    at_ms: nowMs,
+    sig: sig ?? null,
+    was_public: known && known.public !== null ? 1 : 0,
+  });
+  kept.goodbyes.add(goodbyes, nowMs);
+  kept.noteListing(nowMs);
+  kept.armFor({ buriedAtMs: nowMs, callDueAtMs: goodbyes.length > 0 ? nowMs + GOODBYE_RETRY_MS : undefined });
+  return kept.life(nowMs);
+}
+
+/** The roster as someone may see it: `seesAll`, or only what each session shows to all. */
+export function viewRoster(kept: IdentityStorage, connected: Connected, seesAll: boolean, nowMs: number): View {
+  return {
+    roster: kept.roster.sessions(nowMs).flatMap((row) => {
+      const text = seesAll ? row.announcement : row.public;
+      if (text === null) return [];
+      const age_ms = ageOf(row, connected, nowMs);
+      return [{ ...(JSON.parse(text) as Announcement), age_ms, connected: connected.has(row.session_id) }];
+    }),
+    gone: kept.roster
+      .tombstones(nowMs)
+      .filter((row): row is TombstoneRow & { sig: string } => row.sig !== null && (seesAll || row.was_public === 1))
+      .map((row) => goneEntry(kept.key, row)),
+    view_at_ms: nowMs,
+  };
+}
+
+/** The presence of one session, or without one of the identity's freshest. */
+export function presenceOf(
+  kept: IdentityStorage,
+  connected: Connected,
+  session: SessionId | undefined,
+  limits: Limits,
+  nowMs: number,
+): Pick<Stored, "presence" | "age_ms"> {
+  const rows = session === undefined ? kept.roster.sessions(nowMs) : [kept.roster.session(session)];
+  const ages = rows.filter((row) => row !== undefined).map((row) => ageOf(row, connected, nowMs));
+  const age_ms = Math.min(...ages);
+  const presence = classifyPresence(age_ms, limits);
+  return presence === "gone" ? { presence } : { presence, age_ms };
+}
+
+function ageOf(row: SessionRow, connected: Connected, nowMs: number): number {
+  return Math.max(0, nowMs - Math.max(row.seen_at_ms, connected.get(row.session_id) ?? 0));
+}
+
+function signatureOf(row: SessionRow): string {
+  return (JSON.parse(row.announcement) as Announcement).sig;
+}
+
+/** True if a viewer's key may see whole announcements. */
+export function mayViewAll(kept: IdentityStorage, viewer: Key): boolean {
+  return viewer === kept.key || (kept.contacts.list()?.keys.has(viewer) ?? false);
+}

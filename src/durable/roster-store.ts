@@ -1,0 +1,178 @@
+/**
+ * Sessions and tombstones: the tables beside their queries.
+ *
+ * Invariant 4: an older announcement never replaces a newer one, nor revives a closed session.
+ */
+
+import type { Key, SessionId } from "../protocol/address.ts";
+import type { Announcement } from "../protocol/announcement.ts";
+import type { Limits } from "../protocol/constants.ts";
+
+export const ROSTER_TABLES = `
+  CREATE TABLE session (
+    session_id TEXT PRIMARY KEY,
+    ts INTEGER NOT NULL,
+    seen_at_ms INTEGER NOT NULL,
+    announcement TEXT NOT NULL,
+    public TEXT
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE tombstone (
+    session_id TEXT PRIMARY KEY,
+    ts INTEGER NOT NULL,
+    at_ms INTEGER NOT NULL,
+    sig TEXT,
+    was_public INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+`;
+
+export interface SessionRow extends Record<string, SqlStorageValue> {
+  session_id: SessionId;
+  /** Of the announcement: the fence. */
+  ts: number;
+  seen_at_ms: number;
+  /** JSON of the announcement for contacts. */
+  announcement: string;
+  /** JSON of the one shown to all, or null: hidden. */
+  public: string | null;
+}
+
+export interface TombstoneRow extends Record<string, SqlStorageValue> {
+  session_id: SessionId;
+  ts: number;
+  at_ms: number;
+  /** Null where the original's unsigned shape closed it. */
+  sig: string | null;
+  was_public: number;
+}
+
+export class RosterStore {
+  readonly #sql: SqlStorage;
+  readonly #limits: Limits;
+  /** Signs of life that are newer than their row; see {@link touch}. */
+  readonly #seenAtMs = new Map<SessionId, number>();
+
+  constructor(sql: SqlStorage, limits: Limits) {
+    this.#sql = sql;
+    this.#limits = limits;
+  }
+
+  session(id: SessionId): SessionRow | undefined {
+    const row = this.#sql.exec<SessionRow>("SELECT * FROM session WHERE session_id = ?", id).toArray()[0];
+    return row && this.#withSeen(row);
+  }
+
+  /** Sessions that are not gone by age, whether or not the alarm has run; freshest first. */
+  sessions(nowMs: number): SessionRow[] {
+    return this.#sql
+      .exec<SessionRow>("SELECT * FROM session")
+      .toArray()
+      .map((row) => this.#withSeen(row))
+      .filter((row) => nowMs - row.seen_at_ms < this.#limits.AWAY_RETAIN_MS)
+      .sort((a, b) => b.seen_at_ms - a.seen_at_ms);
+  }
+
+  /** True if some session shows itself to all. */
+  hasShown(nowMs: number): boolean {
+    return (
+      this.#sql
+        .exec(
+          "SELECT 1 FROM session WHERE public IS NOT NULL AND seen_at_ms > ? LIMIT 1",
+          nowMs - this.#limits.AWAY_RETAIN_MS,
+        )
+        .toArray().length > 0
+    );
+  }
+
+  /** Writes a session; one row. */
+  put(id: SessionId, announcement: Announcement, shown: Announcement | undefined, nowMs: number): void {
+    this.#sql.exec(
+      `INSERT INTO session (session_id, ts, seen_at_ms, announcement, public) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (session_id) DO UPDATE SET ts = excluded.ts, seen_at_ms = excluded.seen_at_ms,
+         announcement = excluded.announcement, public = excluded.public`,
+      id,
+      announcement.ts,
+      nowMs,
+      JSON.stringify(announcement),
+      shown ? JSON.stringify(shown) : null,
+    );
+    this.#seenAtMs.set(id, nowMs);
+  }
+
+  remove(id: SessionId): void {
+    this.#sql.exec("DELETE FROM session WHERE session_id = ?", id);
+    this.#seenAtMs.delete(id);
+  }
+
+  /**
+   * A sign of life of a session that may or may not be announced. It costs a row only when the stored
+   * one is a heartbeat old, so that after an eviction an age is at most that much too large.
+   */
+  touch(id: SessionId, nowMs: number): void {
+    const row = this.session(id);
+    if (!row || row.seen_at_ms >= nowMs) return;
+    this.#seenAtMs.set(id, nowMs);
+    this.#sql.exec(
+      "UPDATE session SET seen_at_ms = ? WHERE session_id = ? AND seen_at_ms <= ?",
+      nowMs,
+      id,
+      nowMs - this.#limits.HEARTBEAT_MS,
+    );
+  }
+
+  tombstone(id: SessionId): TombstoneRow | undefined {
+    return this.#sql.exec<TombstoneRow>("SELECT * FROM tombstone WHERE session_id = ?", id).toArray()[0];
+  }
+
+  tombstones(nowMs: number): TombstoneRow[] {
+    return this.#sql
+      .exec<TombstoneRow>("SELECT * FROM tombstone WHERE at_ms > ?", nowMs - this.#limits.AWAY_RETAIN_MS)
+      .toArray();
+  }
+
+  bury(tombstone: TombstoneRow): void {
+    this.#sql.exec(
+      `INSERT INTO tombstone (session_id, ts, at_ms, sig, was_public) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (session_id) DO UPDATE SET ts = excluded.ts, at_ms = excluded.at_ms, sig = excluded.sig,
+         was_public = excluded.was_public`,
+      tombstone.session_id,
+      tombstone.ts,
+      tombstone.at_ms,
+      tombstone.sig,
+      tombstone.was_public,
+    );
+  }
+
+  unbury(id: SessionId): void {
+    this.#sql.exec("DELETE FROM tombstone WHERE session_id = ?", id);
+  }
+
+  /** Drops what is gone by age and tombstones past their time. */
+  expire(nowMs: number): void {
+    const deadline = nowMs - this.#limits.AWAY_RETAIN_MS;
+    for (const row of this.#sql.exec<SessionRow>("SELECT * FROM session WHERE seen_at_ms <= ?", deadline).toArray()) {
+      const { session_id, seen_at_ms } = this.#withSeen(row);
+      if (seen_at_ms <= deadline) this.remove(session_id);
+      else this.#sql.exec("UPDATE session SET seen_at_ms = ? WHERE session_id = ?", seen_at_ms, session_id);
+    }
+    this.#sql.exec("DELETE FROM tombstone WHERE at_ms <= ?", deadline);
+  }
+
+  /** The instants that the next alarm depends on. */
+  oldest(): { seenAtMs: number | undefined; buriedAtMs: number | undefined } {
+    const row = this.#sql
+      .exec<{ seen: number | null; buried: number | null }>(
+        "SELECT (SELECT min(seen_at_ms) FROM session) AS seen, (SELECT min(at_ms) FROM tombstone) AS buried",
+      )
+      .one();
+    return { seenAtMs: row.seen ?? undefined, buriedAtMs: row.buried ?? undefined };
+  }
+
+  #withSeen(row: SessionRow): SessionRow {
+    return { ...row, seen_at_ms: Math.max(row.seen_at_ms, this.#seenAtMs.get(row.session_id) ?? 0) };
+  }
+}
+
+/** A signed tombstone as a roster shows it. */
+export function goneEntry(pubkey: Key, row: TombstoneRow & { sig: string }) {
+  return { pubkey, session_id: row.session_id, ts: row.ts, sig: row.sig, at_ms: row.at_ms };
+}

@@ -1,0 +1,54 @@
+/** From a request to a reply: the checks of guard and authenticate, then the route's own, then its objects. */
+
+import { clock } from "../durable/clock.ts";
+import type { Env } from "../durable/env.ts";
+import { readSettings, type Settings } from "../durable/settings.ts";
+import { parseJsonObject } from "../protocol/json.ts";
+import { isRefusal, type Refusal } from "../protocol/refusal.ts";
+import { authenticate, tokenFromHeader } from "./authenticate.ts";
+import { checkHeaders, parseQuery, readBody, targetOf } from "./guard.ts";
+import { toResponse, type Reply } from "./reply.ts";
+import type { AnyRoute, Call, Route } from "./route.ts";
+
+/** One reading per set of bindings: an isolate serves many requests with the same. */
+const settingsOf = new WeakMap<Env, Settings>();
+
+/** A route with its plan's type closed over, for the table. */
+export function route<Plan>({ check, act, ...rest }: Route<Plan>): AnyRoute {
+  return {
+    ...rest,
+    async run(call) {
+      const plan = await check(call);
+      return isRefusal(plan) ? plan : act(plan, call);
+    },
+  };
+}
+
+/** Handles a request whose target and method have chosen this route. */
+export async function handle(route: AnyRoute, request: Request, env: Env): Promise<Response> {
+  return toResponse(await run(route, request, env));
+}
+
+async function run(route: AnyRoute, request: Request, env: Env): Promise<Reply | Refusal> {
+  const settings = settingsOf.get(env) ?? readSettings(env);
+  settingsOf.set(env, settings);
+  const badHeaders = checkHeaders(request, settings);
+  if (badHeaders) return badHeaders;
+  const bytes = await readBody(request, settings.limits.BODY_MAX_BYTES);
+  if (isRefusal(bytes)) return bytes;
+
+  const target = targetOf(request);
+  const nowMs = clock.now();
+  const header = request.headers.get("authorization");
+  const isAnonymous = header === null && route.isOpen === true && settings.access === "open";
+  const signed = { method: request.method, target, body: bytes };
+  const caller = isAnonymous ? undefined : await authenticate(tokenFromHeader(header), signed, settings, nowMs);
+  if (isRefusal(caller)) return caller;
+
+  const query = parseQuery(target, route.query ?? [], route.many ?? []);
+  if (isRefusal(query)) return query;
+  const body = request.method === "GET" ? {} : parseJsonObject(bytes);
+  if (isRefusal(body)) return body;
+  const call: Call = { env, settings, nowMs, caller, query, body, signal: request.signal };
+  return route.run(call);
+}
