@@ -1,0 +1,211 @@
+import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { DEFAULT_LIMITS } from "../../src/protocol/constants.ts";
+import { classifyPresence } from "../../src/protocol/presence.ts";
+import { announce, announcement, ask, entry, freezeAt, must, newKey, passTime, sendOne, session, stubOf, take, view } from "../support/objects.ts";
+
+const NOW = 1_796_000_000_000;
+const { AWAY_RETAIN_MS, LIVE_MS, SESSIONS_MAX } = DEFAULT_LIMITS;
+
+async function presenceAfter(ageMs: number): Promise<string> {
+  const key = newKey();
+  freezeAt(NOW);
+  await announce(key, "s1");
+  freezeAt(NOW + ageMs);
+  await evictDurableObject(stubOf(key)); // asleep in between: nothing that counts is in memory
+  const { roster } = await view(key, key);
+  return roster.length === 0 ? "gone" : classifyPresence(roster[0]!.age_ms, DEFAULT_LIMITS);
+}
+
+describe("silence is not death", () => {
+  const rows = [
+    { ageMs: 0, expected: "live", why: "just announced" },
+    { ageMs: LIVE_MS - 1, expected: "live", why: "two heartbeats may be lost" },
+    { ageMs: LIVE_MS, expected: "away", why: "three are missed: probably asleep" },
+    { ageMs: AWAY_RETAIN_MS - 1, expected: "away", why: "a long weekend" },
+    { ageMs: AWAY_RETAIN_MS, expected: "gone", why: "three days" },
+  ];
+  for (const { ageMs, expected, why } of rows) {
+    it(`reads ${expected} at an age of ${ageMs} ms: ${why}`, async () => {
+      expect(await presenceAfter(ageMs)).toBe(expected);
+    });
+  }
+
+  it("answers rightly when read once after three days asleep, before any alarm ran", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    await announce(key, "old");
+    freezeAt(NOW + AWAY_RETAIN_MS - 1_000);
+    await announce(key, "young");
+    freezeAt(NOW + AWAY_RETAIN_MS);
+    const { roster } = await view(key, key);
+    expect(roster.map((each) => [each.session.session_id, each.age_ms])).toEqual([["young", 1_000]]);
+  });
+
+  it("keeps the other sessions' due times when one expires", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    await announce(key, "old");
+    freezeAt(NOW + 60_000);
+    await announce(key, "young");
+    freezeAt(NOW + AWAY_RETAIN_MS);
+    await runDurableObjectAlarm(stubOf(key));
+    expect((await view(key, key)).roster.map((each) => each.session.session_id)).toEqual(["young"]);
+    freezeAt(NOW + AWAY_RETAIN_MS + 60_000);
+    await runDurableObjectAlarm(stubOf(key));
+    expect((await view(key, key)).roster).toEqual([]);
+  });
+
+  it("changes nothing wrongly when the alarm rings hours late, twice, or after a revival", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    await announce(key, "s1");
+    await announce(key, "s2");
+    freezeAt(NOW + AWAY_RETAIN_MS - 5_000);
+    await announce(key, "s2");
+    freezeAt(NOW + AWAY_RETAIN_MS + 7 * 3_600_000);
+    await announce(key, "s1"); // revived before the late alarm
+    await runDurableObjectAlarm(stubOf(key));
+    await runDurableObjectAlarm(stubOf(key));
+    const { roster } = await view(key, key);
+    expect(roster.map((each) => [each.session.session_id, each.age_ms])).toEqual([
+      ["s1", 0],
+      ["s2", 7 * 3_600_000 + 5_000],
+    ]);
+  });
+
+  it("counts a poll and an ack as signs of life, also after the object slept", async () => {
+    const key = newKey();
+    await announce(key, "polls");
+    await announce(key, "acks");
+    passTime(LIVE_MS);
+    await take(key, "polls");
+    await must(key, "ack", { session: session("acks"), acks: ["acks.1"] });
+    await evictDurableObject(stubOf(key));
+    for (const each of (await view(key, key)).roster) expect(each.age_ms).toBeLessThan(1_000);
+  });
+});
+
+describe("unregister is death", () => {
+  it("closes a session at once, and shows the signed goodbye", async () => {
+    const key = newKey();
+    const ts = NOW + 5;
+    freezeAt(NOW);
+    await announce(key, "s1");
+    freezeAt(NOW + 10);
+    await must(key, "unregister", { session: session("s1"), ts, sig: "bye", goodbyes: [] });
+    const { roster, gone } = await view(key, key);
+    expect(roster).toEqual([]);
+    expect(gone).toEqual([{ pubkey: key, session_id: "s1", ts, sig: "bye", at_ms: NOW + 10 }]);
+  });
+
+  it("is not undone by an announcement that was made before it, also after the object slept", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    await announce(key, "s1", NOW);
+    await must(key, "unregister", { session: session("s1"), ts: NOW + 50, sig: "bye", goodbyes: [] });
+    await evictDurableObject(stubOf(key));
+    expect(await announce(key, "s1", NOW + 40)).toMatchObject({ refused: "stale" });
+    expect(await announce(key, "s1", NOW)).toMatchObject({ refused: "stale" });
+    expect((await view(key, key)).roster).toEqual([]);
+    await must(key, "announce", { announcement: announcement(key, "s1", NOW + 51) });
+    expect((await view(key, key)).gone).toEqual([]);
+  });
+
+  it("wins over a heartbeat that was on its way, even for a session that was never announced", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    await must(key, "unregister", { session: session("s1"), ts: NOW + 1, sig: "bye", goodbyes: [] });
+    expect(await announce(key, "s1", NOW)).toMatchObject({ refused: "stale" });
+  });
+
+  it("may be repeated, but not by an older one", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    await announce(key, "s1", NOW);
+    const bye = { session: session("s1"), ts: NOW + 1, sig: "bye", goodbyes: [] };
+    await must(key, "unregister", bye);
+    await must(key, "unregister", bye);
+    expect(await ask(key, "unregister", { ...bye, ts: NOW })).toMatchObject({ refused: "stale" });
+    await must(key, "announce", { announcement: announcement(key, "s1", NOW + 2) });
+    expect(await ask(key, "unregister", bye)).toMatchObject({ refused: "stale" });
+  });
+
+  it("sends the goodbyes on to peers that admit the sender", async () => {
+    const [leaver, peer, stranger] = [newKey(), newKey(), newKey()];
+    await must(peer, "contacts", { contacts: [leaver], ts: 1 });
+    const goodbyes = [
+      { to: peer, entry: entry(leaver, "p1", { msgId: "bye" }) },
+      { to: stranger, entry: entry(leaver, "x1", { msgId: "bye" }) },
+    ];
+    await must(leaver, "unregister", { session: session("s1"), ts: 5, sig: "bye", goodbyes });
+    expect((await take(peer, "p1")).items).toHaveLength(1);
+    expect(await take(stranger, "x1")).toEqual({ status: "timeout" });
+  });
+});
+
+describe("announcements", () => {
+  it("never let an older one replace a newer one, and take a retry as the same", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    const first = announcement(key, "s1", NOW, { name: "first" });
+    await must(key, "announce", { announcement: first });
+    expect(await announce(key, "s1", NOW - 1)).toMatchObject({ refused: "stale" });
+    expect(await ask(key, "announce", { announcement: { ...first, name: "other", sig: "other" } })).toMatchObject({
+      refused: "stale",
+    });
+    freezeAt(NOW + 30_000);
+    await must(key, "announce", { announcement: first });
+    const { roster } = await view(key, key);
+    expect(roster).toMatchObject([{ name: "first", age_ms: 30_000 }]); // who captured it cannot keep the session live
+  });
+
+  it("refuse a session above SESSIONS_MAX, until one is gone", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    for (let i = 0; i < SESSIONS_MAX; i++) await must(key, "announce", { announcement: announcement(key, `s${i}`) });
+    expect(await announce(key, "one-more")).toMatchObject({ refused: "session_limit", retry_after_s: 3_600 });
+    expect((await view(key, key)).roster).toHaveLength(SESSIONS_MAX);
+    await must(key, "announce", { announcement: announcement(key, "s0", NOW + 1) });
+    await must(key, "unregister", { session: session("s5"), ts: NOW + 1, sig: "bye", goodbyes: [] });
+    await must(key, "announce", { announcement: announcement(key, "one-more") });
+  });
+
+  it("show themselves whole to contacts, as their public part to others, and without one not at all", async () => {
+    const [key, friend, other] = [newKey(), newKey(), newKey()];
+    await must(key, "contacts", { contacts: [friend], ts: 1 });
+    const whole = announcement(key, "shown", 5, { name: "whole" });
+    await must(key, "announce", { announcement: whole, public: { ...whole, name: "public" } });
+    await must(key, "announce", { announcement: announcement(key, "hidden", 5) });
+    const names = async (viewer?: typeof key) => (await view(key, viewer)).roster.map((each) => each.name).toSorted();
+    expect(await names(friend)).toEqual(["agent", "whole"]);
+    expect(await names(key)).toEqual(["agent", "whole"]);
+    expect(await names(other)).toEqual(["public"]);
+    expect(await names(undefined)).toEqual(["public"]);
+  });
+
+  it("keep their generation over sleep, and have another after being forgotten", async () => {
+    const key = newKey();
+    const first = await must(key, "announce", { announcement: announcement(key, "s1", 1) });
+    await evictDurableObject(stubOf(key));
+    const again = await must(key, "announce", { announcement: announcement(key, "s1", 2) });
+    expect(again.generation).toBe(first.generation);
+    await must(key, "forget", { nonce: { nonce: "n", expiresAtMs: Date.now() + 1_000 } });
+    const later = await must(key, "announce", { announcement: announcement(key, "s1", 1) });
+    expect(later.generation).not.toBe(first.generation);
+  });
+});
+
+it("tells a sender the presence of the addressed session, not of its sibling", async () => {
+  const key = newKey();
+  freezeAt(NOW);
+  await announce(key, "sleeper");
+  freezeAt(NOW + LIVE_MS + 1_000);
+  await announce(key, "awake");
+  expect(await sendOne(key, entry(key, "sleeper"))).toMatchObject({ presence: "away", age_ms: LIVE_MS + 1_000, queued: 1 });
+  expect(await sendOne(key, entry(key, "awake"))).toMatchObject({ presence: "live", age_ms: 0 });
+  expect(await sendOne(key, entry(key, undefined))).toMatchObject({ presence: "live", age_ms: 0 });
+  const toNobody = await sendOne(key, entry(key, "never-seen"));
+  expect(toNobody).toMatchObject({ presence: "gone" });
+  expect(toNobody).not.toHaveProperty("age_ms");
+});
