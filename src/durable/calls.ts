@@ -102,12 +102,21 @@ export interface PollCall {
   readonly nonce?: Nonce;
 }
 
-/** Of a directory object. */
+type Nothing = Record<string, never>;
+
+/** Of a directory object. Invites are found by their hash's shard, all else by the key's. */
 export interface DirectoryCalls {
-  list: { call: { key: Key }; answer: Record<string, never> };
-  unlist: { call: { key: Key }; answer: Record<string, never> };
+  list: { call: { key: Key }; answer: Nothing };
+  unlist: { call: { key: Key }; answer: Nothing };
   /** Listed keys above `after`, in order. */
   page: { call: { after?: Key; limit: number }; answer: { keys: readonly Key[] } };
+  isAdmitted: { call: { key: Key }; answer: { isAdmitted: boolean } };
+  admit: { call: { key: Key }; answer: Nothing };
+  useNonce: { call: { nonce: Nonce }; answer: Nothing };
+  putInvite: { call: { hash: string; expiresAtMs: number }; answer: Nothing };
+  takeInvite: { call: { hash: string; key: Key }; answer: Nothing };
+  removeInvite: { call: { hash: string }; answer: Nothing };
+  forget: { call: { key: Key }; answer: Nothing };
 }
 
 /** An object's methods for its calls: JSON text in and out. */

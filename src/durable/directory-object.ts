@@ -1,41 +1,149 @@
 /**
- * Which identities show a session to all: what the whole-bus roster pages through. It holds keys alone;
- * what is shown, and how old it is, is asked of each identity, so a heartbeat costs nothing here.
+ * What is known across identities, sharded by key: who shows a session to all, who is admitted, and the
+ * open invites. It holds keys and hashes alone; what a roster shows, and how old it is, is asked of each
+ * identity, so a heartbeat costs nothing here.
  */
 
 import { DurableObject } from "cloudflare:workers";
 import type { Key } from "../protocol/address.ts";
+import { refuse, type Refusal } from "../protocol/refusal.ts";
 import type { DirectoryCalls, Methods } from "./calls.ts";
+import { clock } from "./clock.ts";
 import type { Env } from "./env.ts";
+import { INVITE_TABLE, InviteStore } from "./invite-store.ts";
 import { hasSchema, migrate } from "./migrate.ts";
+import { NONCE_TABLE, NonceStore } from "./nonce-store.ts";
 
 /** Append only; see migrate.ts. */
-const STEPS = [`CREATE TABLE listed (key TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;`];
+const STEPS = [
+  `CREATE TABLE listed (key TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+   CREATE TABLE admitted (key TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;` +
+    INVITE_TABLE +
+    NONCE_TABLE,
+];
+
+/** Wrong invites that are answered as such in a minute; past it they are told to wait. A right one always passes. */
+const GUESSES_PER_MINUTE = 20;
+const MINUTE_MS = 60_000;
+
+type Answer<Operation extends keyof DirectoryCalls> = DirectoryCalls[Operation]["answer"] | Refusal;
 
 export class DirectoryObject extends DurableObject<Env> implements Methods<DirectoryCalls> {
   readonly #sql = this.ctx.storage.sql;
+  readonly #invites = new InviteStore(this.#sql);
+  readonly #nonces = new NonceStore(this.#sql);
+  #hasTables = hasSchema(this.#sql);
+  #guesses = { sinceMs: 0, count: 0 };
 
   list(json: string): string {
-    const { key } = JSON.parse(json) as DirectoryCalls["list"]["call"];
-    migrate(this.#sql, STEPS);
-    this.#sql.exec("INSERT INTO listed (key) VALUES (?) ON CONFLICT DO NOTHING", key);
-    return "{}";
+    return this.#write<"list">(json, ({ key }) => {
+      this.#sql.exec("INSERT INTO listed (key) VALUES (?) ON CONFLICT DO NOTHING", key);
+      return {};
+    });
   }
 
   unlist(json: string): string {
-    const { key } = JSON.parse(json) as DirectoryCalls["unlist"]["call"];
-    if (hasSchema(this.#sql)) this.#sql.exec("DELETE FROM listed WHERE key = ?", key);
-    return "{}";
+    return this.#write<"unlist">(json, ({ key }) => {
+      this.#sql.exec("DELETE FROM listed WHERE key = ?", key);
+      return {};
+    });
   }
 
   page(json: string): string {
-    const { after, limit } = JSON.parse(json) as DirectoryCalls["page"]["call"];
-    const keys = hasSchema(this.#sql)
+    const { after = "", limit } = JSON.parse(json) as DirectoryCalls["page"]["call"];
+    const rows = this.#hasTables
       ? this.#sql
-          .exec<{ key: Key }>("SELECT key FROM listed WHERE key > ? ORDER BY key LIMIT ?", after ?? "", limit)
+          .exec<{ key: Key }>("SELECT key FROM listed WHERE key > ? ORDER BY key LIMIT ?", after, limit)
           .toArray()
-          .map((row) => row.key)
       : [];
-    return JSON.stringify({ keys } satisfies DirectoryCalls["page"]["answer"]);
+    return JSON.stringify({ keys: rows.map((row) => row.key) } satisfies Answer<"page">);
+  }
+
+  isAdmitted(json: string): string {
+    const { key } = JSON.parse(json) as DirectoryCalls["isAdmitted"]["call"];
+    const isAdmitted =
+      this.#hasTables && this.#sql.exec("SELECT 1 FROM admitted WHERE key = ?", key).toArray().length > 0;
+    return JSON.stringify({ isAdmitted } satisfies Answer<"isAdmitted">);
+  }
+
+  admit(json: string): string {
+    return this.#write<"admit">(json, ({ key }) => {
+      this.#sql.exec("INSERT INTO admitted (key) VALUES (?) ON CONFLICT DO NOTHING", key);
+      return {};
+    });
+  }
+
+  useNonce(json: string): string {
+    return this.#write<"useNonce">(json, ({ nonce }) => {
+      if (!this.#nonces.use(nonce)) return refuse("replay");
+      void this.#armFor(nonce.expiresAtMs);
+      return {};
+    });
+  }
+
+  putInvite(json: string): string {
+    return this.#write<"putInvite">(json, ({ hash, expiresAtMs }) => {
+      this.#invites.put(hash, expiresAtMs);
+      void this.#armFor(expiresAtMs);
+      return {};
+    });
+  }
+
+  takeInvite(json: string): string {
+    const { hash, key } = JSON.parse(json) as DirectoryCalls["takeInvite"]["call"];
+    const nowMs = clock.now();
+    const isTaken = this.#hasTables && this.#invites.take(hash, key, nowMs);
+    return JSON.stringify((isTaken ? {} : this.#refuseGuess(nowMs)) satisfies Answer<"takeInvite">);
+  }
+
+  removeInvite(json: string): string {
+    return this.#write<"removeInvite">(json, ({ hash }) => {
+      this.#invites.remove(hash);
+      return {};
+    });
+  }
+
+  forget(json: string): string {
+    return this.#write<"forget">(json, ({ key }) => {
+      this.#sql.exec("DELETE FROM listed WHERE key = ?", key);
+      this.#sql.exec("DELETE FROM admitted WHERE key = ?", key);
+      return {};
+    });
+  }
+
+  /** Invites and nonces past their time are refused by it; this only takes them off the disk. */
+  override async alarm(): Promise<void> {
+    if (!this.#hasTables) return;
+    const nowMs = clock.now();
+    this.#invites.prune(nowMs);
+    this.#nonces.prune(nowMs);
+    const latest = Math.max(this.#invites.latestExpiry() ?? 0, this.#nonces.latestExpiry() ?? 0);
+    if (latest > 0) await this.ctx.storage.setAlarm(latest);
+  }
+
+  /** One synchronous read-decide-write; the tables are made by the first. */
+  #write<Operation extends keyof DirectoryCalls>(
+    json: string,
+    decide: (call: DirectoryCalls[Operation]["call"]) => Answer<Operation>,
+  ): string {
+    const answer = this.ctx.storage.transactionSync(() => {
+      if (!this.#hasTables) migrate(this.#sql, STEPS);
+      return decide(JSON.parse(json) as DirectoryCalls[Operation]["call"]);
+    });
+    this.#hasTables = true;
+    return JSON.stringify(answer);
+  }
+
+  /** One sweep for all: an alarm that is set already takes later ones with it. */
+  async #armFor(expiresAtMs: number): Promise<void> {
+    if ((await this.ctx.storage.getAlarm()) === null) await this.ctx.storage.setAlarm(expiresAtMs);
+  }
+
+  #refuseGuess(nowMs: number): Refusal {
+    if (nowMs - this.#guesses.sinceMs >= MINUTE_MS) this.#guesses = { sinceMs: nowMs, count: 0 };
+    this.#guesses.count++;
+    return this.#guesses.count > GUESSES_PER_MINUTE
+      ? refuse("rate_limited", { retry_after_s: MINUTE_MS / 1_000 })
+      : refuse("join_denied");
   }
 }

@@ -7,8 +7,12 @@ export function shardName(shard: number): string {
   return `shard-${shard}`;
 }
 
-/** The shard of a key; keys are random, so their first bytes spread evenly. */
+/** The shard of a key. */
 export function shardOf(key: Key, shards: number): number {
-  const bytes = keyBytes(key);
+  return shardOfBytes(keyBytes(key), shards);
+}
+
+/** The shard of a key's or a hash's bytes; either is random, so the first two spread evenly. */
+export function shardOfBytes(bytes: Uint8Array, shards: number): number {
   return ((bytes[0]! << 8) | bytes[1]!) % shards;
 }

@@ -120,7 +120,7 @@ export class IdentityObject extends DurableObject<Env> implements Methods<Identi
     const isFresh = await this.#commits.run(() => this.#keep(key).nonces.use(nonce));
     if (!isFresh) return JSON.stringify(refuse("replay"));
     for (const poll of this.#polls.all()) this.#polls.end(poll.session);
-    await this.#outbound.unlist(key);
+    await this.#outbound.forget(key);
     await this.#clear();
     // The used nonce is all that stays, until its window has passed: a replay must not wipe a new life.
     await this.#commits.run(() => {

@@ -32,7 +32,9 @@ export class Outbound {
     if (kept.listing.dueAtMs === null) return;
     const isShown = kept.isShown(clock.now());
     try {
-      await (isShown ? this.list(kept.key) : this.unlist(kept.key));
+      const directory = this.#directory(kept.key);
+      const json = JSON.stringify({ key: kept.key });
+      await (isShown ? directory.list(json) : directory.unlist(json));
       await this.#commits.run(() => kept.setListing({ isListed: isShown, dueAtMs: null }));
     } catch (fault) {
       logFault("directory_fault", fault);
@@ -44,12 +46,9 @@ export class Outbound {
     }
   }
 
-  async list(key: Key): Promise<void> {
-    await this.#directory(key).list(JSON.stringify({ key }));
-  }
-
-  async unlist(key: Key): Promise<void> {
-    await this.#directory(key).unlist(JSON.stringify({ key }));
+  /** Has the directory forget a key: that it is listed, and that it was admitted. */
+  async forget(key: Key): Promise<void> {
+    await this.#directory(key).forget(JSON.stringify({ key }));
   }
 
   /** Sends due goodbyes on. Each is tried until the peer's object answers, yes or no. Never throws. */

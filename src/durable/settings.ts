@@ -73,6 +73,10 @@ export function readSettings(variables: Readonly<Record<string, unknown>>): Sett
       );
     }
   }
+  const admission = oneOf("ADMISSION", ["open", "join"]);
+  if (access === "open" && admission === "join") {
+    throw new SettingsFault("ACCESS=open serves anyone, so ADMISSION=join would hold nobody off. Use one of them.");
+  }
   const hosts = list("HOSTS");
   return {
     limits: Object.fromEntries(
@@ -80,7 +84,7 @@ export function readSettings(variables: Readonly<Record<string, unknown>>): Sett
     ) as Limits,
     audiences,
     access,
-    admission: oneOf("ADMISSION", ["open", "join"]),
+    admission,
     overflow: oneOf("OVERFLOW", ["refuse", "evict"]),
     adminKeys: new Set(
       list("ADMIN_KEYS").map((value) => {

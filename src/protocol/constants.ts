@@ -38,6 +38,9 @@ export const BATCH_MAX = 64;
 export const CONTACTS_MAX = 1_024;
 export const RECEIPTS_MAX = 256;
 
+/** Longest life of an invite. */
+export const INVITE_MAX_MS = DAY;
+
 /** Longest a poll is held: below the idle timeouts of common proxies. */
 export const POLL_MAX_MS = 30_000;
 /** What a poll without `timeout_ms` waits, as the original bus does. */

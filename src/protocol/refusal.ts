@@ -42,7 +42,7 @@ const REFUSALS = {
   bad_origin: [403, "Requests from web pages are not accepted."],
   sender_mismatch: [403, "The payload's `from` is not the key that signed the request."],
   key_mismatch: [403, "The announcement's `pubkey` is not the key that signed the request."],
-  not_owner: [403, "Only the key itself reads and acks its inboxes."],
+  not_owner: [403, "Not yours: only a key itself reads and acks its inboxes, and only admin keys invite."],
   not_paired: [403, "The recipient has not admitted this sender; knock first with a pair_request."],
   not_admitted: [403, "The key is not admitted to this bus; ask its operator for an invite and join."],
   join_denied: [403, "The invite is unknown, used or expired."],

@@ -34,9 +34,9 @@ export function askDirectory<Operation extends keyof DirectoryCalls>(
   shard: number,
   operation: Operation,
   call: DirectoryCalls[Operation]["call"],
-): Promise<DirectoryCalls[Operation]["answer"]> {
+): Promise<DirectoryCalls[Operation]["answer"] | Refusal> {
   const json = JSON.stringify(call);
-  return attempt(() => env.DIRECTORY.getByName(shardName(shard))[operation](json), true);
+  return attempt(() => env.DIRECTORY.getByName(shardName(shard))[operation](json), operation !== "useNonce");
 }
 
 /** Polls an identity's object; with `isParked`, an answer that is not there yet comes over the returned socket. */

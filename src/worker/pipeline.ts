@@ -5,6 +5,7 @@ import type { Env } from "../durable/env.ts";
 import { readSettings, type Settings } from "../durable/settings.ts";
 import { parseJsonObject } from "../protocol/json.ts";
 import { isRefusal, type Refusal } from "../protocol/refusal.ts";
+import { checkAdmission } from "./admission.ts";
 import { authenticate, tokenFromHeader } from "./authenticate.ts";
 import { checkHeaders, parseQuery, readBody, targetOf } from "./guard.ts";
 import { toResponse, type Reply } from "./reply.ts";
@@ -19,7 +20,10 @@ export function route<Plan>({ check, act, ...rest }: Route<Plan>): AnyRoute {
     ...rest,
     async run(call) {
       const plan = await check(call);
-      return isRefusal(plan) ? plan : act(plan, call);
+      if (isRefusal(plan)) return plan;
+      // Last, because it is the first that may ask an object.
+      const refusal = rest.isForAll ? undefined : await checkAdmission(call);
+      return refusal ?? act(plan, call);
     },
   };
 }

@@ -132,7 +132,9 @@ const roster = route({
       const view = await askIdentity(env, plan.identity, "view", { ...viewer, scope: "identity" });
       return isRefusal(view) ? view : { status: 200, body: { ...view, now_ms: nowMs } };
     }
-    const { keys, cursor } = await pageOfKeys(env, plan, settings.directoryShards);
+    const page = await pageOfKeys(env, plan, settings.directoryShards);
+    if (isRefusal(page)) return page;
+    const { keys, cursor } = page;
     const views: View[] = [];
     for (let i = 0; i < keys.length; i += VIEWS_AT_A_TIME) {
       const group = keys.slice(i, i + VIEWS_AT_A_TIME);
@@ -153,13 +155,18 @@ const roster = route({
 });
 
 /** Walks the shards from the cursor until a page is full; the cursor is where the next one starts. */
-async function pageOfKeys(env: Call["env"], page: Page, shards: number): Promise<{ keys: Key[]; cursor?: string }> {
+async function pageOfKeys(
+  env: Call["env"],
+  page: Page,
+  shards: number,
+): Promise<{ keys: Key[]; cursor?: string } | Refusal> {
   const keys: Key[] = [];
   let { after } = page;
   for (let shard = page.shard; shard < shards; shard++) {
     const limit = page.limit - keys.length;
-    const found = (await askDirectory(env, shard, "page", after === undefined ? { limit } : { limit, after })).keys;
-    keys.push(...found);
+    const found = await askDirectory(env, shard, "page", after === undefined ? { limit } : { limit, after });
+    if (isRefusal(found)) return found;
+    keys.push(...found.keys);
     after = undefined;
     if (keys.length >= page.limit) return { keys, cursor: keys.at(-1)! };
   }

@@ -37,6 +37,8 @@ export interface Route<Plan> {
   readonly many?: readonly string[];
   /** Whether ACCESS=open serves it without a token: the original's shapes. */
   readonly isOpen?: boolean;
+  /** Whether a key that is not admitted may use it: the way in. */
+  readonly isForAll?: boolean;
   /** Schema, ownership and payload signatures. Touches no object. */
   readonly check: (call: Call) => Plan | Refusal | Promise<Plan | Refusal>;
   /** The object calls. Runs only after all checks. */
