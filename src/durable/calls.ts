@@ -89,6 +89,23 @@ export interface IdentityCalls {
   };
   receipts: { call: { key: Key; sender: Key; msgIds: readonly string[] }; answer: { receipts: readonly Receipt[] } };
   forget: { call: { key: Key; nonce: Nonce }; answer: { forgotten: true } };
+  census: { call: { key: Key }; answer: Census };
+}
+
+/** What one identity adds to an operator's counters. */
+export interface Census {
+  readonly sessions_live: number;
+  readonly sessions_away: number;
+  readonly queued: number;
+  /** Age of the oldest unacked message; absent without one. */
+  readonly oldest_unacked_ms?: number;
+}
+
+/** A socket's handshake, whose token used up a nonce. */
+export interface SocketCall {
+  readonly key: Key;
+  readonly session: SessionId;
+  readonly nonce: Nonce;
 }
 
 /** A poll comes as a request, because it may be answered by a socket. */
@@ -106,10 +123,11 @@ type Nothing = Record<string, never>;
 
 /** Of a directory object. Invites are found by their hash's shard, all else by the key's. */
 export interface DirectoryCalls {
-  list: { call: { key: Key }; answer: Nothing };
+  /** The key has an object; `isShown`: with a session that shows itself to all. */
+  list: { call: { key: Key; isShown: boolean }; answer: Nothing };
   unlist: { call: { key: Key }; answer: Nothing };
-  /** Listed keys above `after`, in order. */
-  page: { call: { after?: Key; limit: number }; answer: { keys: readonly Key[] } };
+  /** Keys above `after`, in order; with `isShown` only those that show themselves. */
+  page: { call: { after?: Key; limit: number; isShown: boolean }; answer: { keys: readonly Key[] } };
   isAdmitted: { call: { key: Key }; answer: { isAdmitted: boolean } };
   admit: { call: { key: Key }; answer: Nothing };
   useNonce: { call: { nonce: Nonce }; answer: Nothing };

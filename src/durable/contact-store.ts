@@ -8,7 +8,9 @@
 import type { Key } from "../protocol/address.ts";
 import type { Limits } from "../protocol/constants.ts";
 import type { Entry, Receipt } from "./calls.ts";
-import type { Inbox, Waiting } from "./inbox-store.ts";
+import type { Inbox } from "./inbox-policy.ts";
+import type { Waiting } from "./inbox-store.ts";
+import type { Sql } from "./meter.ts";
 
 export const CONTACT_TABLES = `
   CREATE TABLE contacts (
@@ -38,12 +40,12 @@ interface KnockRow extends Record<string, SqlStorageValue> {
 }
 
 export class ContactStore {
-  readonly #sql: SqlStorage;
+  readonly #sql: Sql;
   readonly #limits: Limits;
   /** The list in memory: it is asked at each send and changes rarely. */
   #contacts: { ts: number; keys: ReadonlySet<string> } | undefined;
 
-  constructor(sql: SqlStorage, limits: Limits) {
+  constructor(sql: Sql, limits: Limits) {
     this.#sql = sql;
     this.#limits = limits;
   }
@@ -134,15 +136,21 @@ export class ContactStore {
   }
 
   ack(inbox: Inbox, seqs: readonly number[], nowMs: number): number {
+    return this.#ack(inbox, nowMs, "seq IN (SELECT value FROM json_each(?))", JSON.stringify(seqs));
+  }
+
+  ackThrough(inbox: Inbox, seq: number, nowMs: number): number {
+    return this.#ack(inbox, nowMs, "seq <= ?", seq);
+  }
+
+  countThrough(inbox: Inbox, seq: number): number {
     return this.#sql
-      .exec(
-        `UPDATE knock SET acked_at_ms = ? WHERE inbox = ? AND acked_at_ms IS NULL
-         AND seq IN (SELECT value FROM json_each(?)) RETURNING 1`,
-        nowMs,
+      .exec<{ n: number }>(
+        "SELECT count(*) AS n FROM knock WHERE inbox = ? AND acked_at_ms IS NULL AND seq <= ?",
         inbox,
-        JSON.stringify(seqs),
+        seq,
       )
-      .toArray().length;
+      .one().n;
   }
 
   /** Gives the knocks of the identity's own inbox to one session. */
@@ -161,6 +169,17 @@ export class ContactStore {
 
   lastSeq(): number {
     return this.#sql.exec<{ seq: number | null }>("SELECT max(seq) AS seq FROM knock").one().seq ?? 0;
+  }
+
+  #ack(inbox: Inbox, nowMs: number, which: string, value: SqlStorageValue): number {
+    return this.#sql
+      .exec(
+        `UPDATE knock SET acked_at_ms = ? WHERE inbox = ? AND acked_at_ms IS NULL AND ${which} RETURNING 1`,
+        nowMs,
+        inbox,
+        value,
+      )
+      .toArray().length;
   }
 
   #pending(deadline: number): number {

@@ -11,12 +11,13 @@ import type { DirectoryCalls, Methods } from "./calls.ts";
 import { clock } from "./clock.ts";
 import type { Env } from "./env.ts";
 import { INVITE_TABLE, InviteStore } from "./invite-store.ts";
+import { Sql } from "./meter.ts";
 import { hasSchema, migrate } from "./migrate.ts";
 import { NONCE_TABLE, NonceStore } from "./nonce-store.ts";
 
 /** Append only; see migrate.ts. */
 const STEPS = [
-  `CREATE TABLE listed (key TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+  `CREATE TABLE listed (key TEXT PRIMARY KEY, is_shown INTEGER NOT NULL) STRICT, WITHOUT ROWID;
    CREATE TABLE admitted (key TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;` +
     INVITE_TABLE +
     NONCE_TABLE,
@@ -29,15 +30,19 @@ const MINUTE_MS = 60_000;
 type Answer<Operation extends keyof DirectoryCalls> = DirectoryCalls[Operation]["answer"] | Refusal;
 
 export class DirectoryObject extends DurableObject<Env> implements Methods<DirectoryCalls> {
-  readonly #sql = this.ctx.storage.sql;
+  readonly #sql = new Sql(this.ctx.storage.sql);
   readonly #invites = new InviteStore(this.#sql);
   readonly #nonces = new NonceStore(this.#sql);
   #hasTables = hasSchema(this.#sql);
   #guesses = { sinceMs: 0, count: 0 };
 
   list(json: string): string {
-    return this.#write<"list">(json, ({ key }) => {
-      this.#sql.exec("INSERT INTO listed (key) VALUES (?) ON CONFLICT DO NOTHING", key);
+    return this.#write<"list">(json, ({ key, isShown }) => {
+      this.#sql.exec(
+        "INSERT INTO listed (key, is_shown) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET is_shown = excluded.is_shown",
+        key,
+        isShown ? 1 : 0,
+      );
       return {};
     });
   }
@@ -50,10 +55,15 @@ export class DirectoryObject extends DurableObject<Env> implements Methods<Direc
   }
 
   page(json: string): string {
-    const { after = "", limit } = JSON.parse(json) as DirectoryCalls["page"]["call"];
+    const { after = "", limit, isShown } = JSON.parse(json) as DirectoryCalls["page"]["call"];
     const rows = this.#hasTables
       ? this.#sql
-          .exec<{ key: Key }>("SELECT key FROM listed WHERE key > ? ORDER BY key LIMIT ?", after, limit)
+          .exec<{ key: Key }>(
+            "SELECT key FROM listed WHERE key > ? AND is_shown >= ? ORDER BY key LIMIT ?",
+            after,
+            isShown ? 1 : 0,
+            limit,
+          )
           .toArray()
       : [];
     return JSON.stringify({ keys: rows.map((row) => row.key) } satisfies Answer<"page">);

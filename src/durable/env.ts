@@ -1,10 +1,10 @@
 /** The bindings of a deployment; its variables are read by settings.ts. */
 
-import type { DirectoryObject } from "./directory-object.ts";
-import type { IdentityObject } from "./identity-object.ts";
+import type { DirectoryCalls, IdentityCalls, Methods } from "./calls.ts";
 
+/** Objects by their calls, not by their classes: who calls one need not know how it is made. */
 export interface Env {
-  readonly IDENTITIES: DurableObjectNamespace<IdentityObject>;
-  readonly DIRECTORY: DurableObjectNamespace<DirectoryObject>;
+  readonly IDENTITIES: DurableObjectNamespace<Methods<IdentityCalls> & Rpc.DurableObjectBranded>;
+  readonly DIRECTORY: DurableObjectNamespace<Methods<DirectoryCalls> & Rpc.DurableObjectBranded>;
   readonly [variable: string]: unknown;
 }

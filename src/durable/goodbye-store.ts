@@ -5,6 +5,7 @@
 
 import type { Key } from "../protocol/address.ts";
 import type { Goodbye } from "./calls.ts";
+import type { Sql } from "./meter.ts";
 
 export const GOODBYE_TABLE = `
   CREATE TABLE goodbye (
@@ -27,9 +28,9 @@ export interface Pending {
 }
 
 export class GoodbyeStore {
-  readonly #sql: SqlStorage;
+  readonly #sql: Sql;
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: Sql) {
     this.#sql = sql;
   }
 

@@ -12,9 +12,11 @@ import { CONTACT_TABLES, ContactStore } from "./contact-store.ts";
 import { nextWake, type Kept } from "./expiry.ts";
 import { GOODBYE_TABLE, GoodbyeStore } from "./goodbye-store.ts";
 import { INBOX_TABLES, InboxStore } from "./inbox-store.ts";
+import { Sql } from "./meter.ts";
 import { hasSchema, migrate } from "./migrate.ts";
 import { NONCE_TABLE, NonceStore } from "./nonce-store.ts";
-import { ROSTER_TABLES, RosterStore } from "./roster-store.ts";
+import { NOTICE_TABLES } from "./notice-store.ts";
+import { ROSTER_TABLES, RosterStore, type Heard } from "./roster-store.ts";
 import type { Settings } from "./settings.ts";
 
 const IDENTITY_TABLE = `
@@ -22,7 +24,7 @@ const IDENTITY_TABLE = `
     one INTEGER PRIMARY KEY CHECK (one = 1),
     key TEXT NOT NULL,
     generation TEXT NOT NULL,
-    is_listed INTEGER NOT NULL,
+    told_shown INTEGER NOT NULL,
     listing_due_at_ms INTEGER,
     emptied_at_ms INTEGER,
     alarm_at_ms INTEGER
@@ -30,19 +32,21 @@ const IDENTITY_TABLE = `
 `;
 
 /** Append only; see migrate.ts. */
-const STEPS = [IDENTITY_TABLE + ROSTER_TABLES + INBOX_TABLES + CONTACT_TABLES + NONCE_TABLE + GOODBYE_TABLE];
+const STEPS = [
+  IDENTITY_TABLE + ROSTER_TABLES + INBOX_TABLES + NOTICE_TABLES + CONTACT_TABLES + NONCE_TABLE + GOODBYE_TABLE,
+];
 
-/** What the directory is known to know of this identity, and when it is to be told (again); null: it knows. */
+/** What the directory was last told of this identity, and when it is to be told (again); null: it knows. */
 export interface Listing {
-  readonly isListed: boolean;
+  readonly isShown: boolean;
   readonly dueAtMs: number | null;
 }
 
 interface IdentityRow extends Record<string, SqlStorageValue> {
   key: Key;
   generation: string;
-  /** Whether the directory is known to list the key. */
-  is_listed: number;
+  /** What the directory was told: whether the identity shows a session to all. */
+  told_shown: number;
   /** When the directory is to be told (again), or null: it knows. */
   listing_due_at_ms: number | null;
   emptied_at_ms: number | null;
@@ -60,29 +64,43 @@ export class IdentityStorage {
   readonly nonces: NonceStore;
   readonly goodbyes: GoodbyeStore;
   readonly #storage: DurableObjectStorage;
+  readonly #sql: Sql;
   readonly #limits: Limits;
   #row: IdentityRow;
   #lastSeq: number | undefined;
 
   /** Opens what is there, or undefined. */
-  static open(storage: DurableObjectStorage, settings: Settings): IdentityStorage | undefined {
-    return hasSchema(storage.sql) ? new IdentityStorage(storage, settings) : undefined;
+  static open(storage: DurableObjectStorage, settings: Settings, heard: Heard): IdentityStorage | undefined {
+    return hasSchema(new Sql(storage.sql)) ? new IdentityStorage(storage, settings, heard) : undefined;
   }
 
   /** Makes an identity's storage: a new generation. */
-  static create(storage: DurableObjectStorage, settings: Settings, key: Key): IdentityStorage {
-    migrate(storage.sql, STEPS);
+  static create(
+    storage: DurableObjectStorage,
+    settings: Settings,
+    heard: Heard,
+    key: Key,
+    nowMs: number,
+  ): IdentityStorage {
+    const sql = new Sql(storage.sql);
+    migrate(sql, STEPS);
     const generation = encodeBase64url(crypto.getRandomValues(new Uint8Array(16)));
-    storage.sql.exec("INSERT INTO identity (one, key, generation, is_listed) VALUES (1, ?, ?, 0)", key, generation);
-    return new IdentityStorage(storage, settings);
+    sql.exec(
+      "INSERT INTO identity (one, key, generation, told_shown, listing_due_at_ms) VALUES (1, ?, ?, 0, ?)",
+      key,
+      generation,
+      nowMs,
+    );
+    return new IdentityStorage(storage, settings, heard);
   }
 
-  private constructor(storage: DurableObjectStorage, { limits, overflow }: Settings) {
-    const { sql } = storage;
+  private constructor(storage: DurableObjectStorage, { limits, overflow }: Settings, heard: Heard) {
+    const sql = new Sql(storage.sql);
+    this.#sql = sql;
     migrate(sql, STEPS);
     this.#storage = storage;
     this.#limits = limits;
-    this.roster = new RosterStore(sql, limits);
+    this.roster = new RosterStore(sql, limits, heard);
     this.inboxes = new InboxStore(sql, limits, overflow);
     this.contacts = new ContactStore(sql, limits);
     this.nonces = new NonceStore(sql);
@@ -104,27 +122,27 @@ export class IdentityStorage {
 
   /** True if a session shows itself to all, so that the whole-bus roster must find this identity. */
   isShown(nowMs: number): boolean {
-    return this.roster.hasShown(nowMs);
+    return this.roster.sessions(nowMs).some((session) => session.public !== null);
   }
 
   get listing(): Listing {
-    return { isListed: this.#row.is_listed === 1, dueAtMs: this.#row.listing_due_at_ms };
+    return { isShown: this.#row.told_shown === 1, dueAtMs: this.#row.listing_due_at_ms };
   }
 
-  setListing({ isListed, dueAtMs }: Listing): void {
-    this.#update({ is_listed: isListed ? 1 : 0, listing_due_at_ms: dueAtMs });
+  setListing({ isShown, dueAtMs }: Listing): void {
+    this.#update({ told_shown: isShown ? 1 : 0, listing_due_at_ms: dueAtMs });
   }
 
   /** After the roster changed: writes down that the directory must be told, if what it knows is not so any more. */
   noteListing(nowMs: number): void {
-    const { isListed, dueAtMs } = this.listing;
-    if (dueAtMs === null && isListed !== this.isShown(nowMs)) this.setListing({ isListed, dueAtMs: nowMs });
+    const { isShown, dueAtMs } = this.listing;
+    if (dueAtMs === null && isShown !== this.isShown(nowMs)) this.setListing({ isShown, dueAtMs: nowMs });
   }
 
   /** Lets everything go whose time has come. */
   expire(nowMs: number): void {
     this.roster.expire(nowMs);
-    this.inboxes.expire(nowMs);
+    this.inboxes.expire(this.nextSeq(nowMs), nowMs);
     this.inboxes.prune(nowMs);
     this.contacts.expire(nowMs);
     this.nonces.prune(nowMs);
@@ -190,15 +208,15 @@ export class IdentityStorage {
   }
 
   #readRow(): IdentityRow {
-    return this.#storage.sql.exec<IdentityRow>("SELECT * FROM identity").one();
+    return this.#sql.exec<IdentityRow>("SELECT * FROM identity").one();
   }
 
   #update(change: Partial<IdentityRow>): void {
     this.#row = { ...this.#row, ...change } as IdentityRow;
-    const { is_listed, listing_due_at_ms, emptied_at_ms, alarm_at_ms } = this.#row;
-    this.#storage.sql.exec(
-      "UPDATE identity SET is_listed = ?, listing_due_at_ms = ?, emptied_at_ms = ?, alarm_at_ms = ?",
-      is_listed,
+    const { told_shown, listing_due_at_ms, emptied_at_ms, alarm_at_ms } = this.#row;
+    this.#sql.exec(
+      "UPDATE identity SET told_shown = ?, listing_due_at_ms = ?, emptied_at_ms = ?, alarm_at_ms = ?",
+      told_shown,
       listing_due_at_ms,
       emptied_at_ms,
       alarm_at_ms,

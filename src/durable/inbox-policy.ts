@@ -4,7 +4,11 @@
  * Invariant 3: retrying anything is free; so a known id is answered before any quota is asked.
  */
 
+import type { SessionId } from "../protocol/address.ts";
 import type { Limits } from "../protocol/constants.ts";
+
+/** An inbox's name within its identity: the session's id, or empty for the identity's own. */
+export type Inbox = SessionId | "";
 
 /** What an inbox holds. */
 export interface Tally {

@@ -1,5 +1,5 @@
 /**
- * Messages, what is remembered of them, and what was lost: the tables beside their queries.
+ * Messages, and what is remembered of them: the tables beside their queries.
  *
  * Invariant 2: a message leaves an inbox only by ack, expiry or (if so configured) eviction, and each
  * leaves a receipt.
@@ -9,8 +9,10 @@ import type { Key, SessionId } from "../protocol/address.ts";
 import type { Limits } from "../protocol/constants.ts";
 import { byteLength } from "../protocol/text.ts";
 import type { Entry, Receipt } from "./calls.ts";
-import { admit, type Verdict } from "./inbox-policy.ts";
+import { admit, type Inbox, type Verdict } from "./inbox-policy.ts";
 import { InboxTallies } from "./inbox-tallies.ts";
+import type { Sql } from "./meter.ts";
+import { NoticeStore } from "./notice-store.ts";
 
 export const INBOX_TABLES = `
   CREATE TABLE message (
@@ -34,27 +36,13 @@ export const INBOX_TABLES = `
     at_ms INTEGER NOT NULL,
     PRIMARY KEY (sender, msg_id, route)
   ) STRICT, WITHOUT ROWID;
-  CREATE TABLE gap (
-    inbox TEXT PRIMARY KEY,
-    count INTEGER NOT NULL,
-    oldest_ts INTEGER NOT NULL
-  ) STRICT, WITHOUT ROWID;
 `;
-
-/** An inbox's name within its identity: the session's id, or empty for the identity's own. */
-export type Inbox = SessionId | "";
 
 /** A message that waits. */
 export interface Waiting extends Record<string, SqlStorageValue> {
   seq: number;
   at_ms: number;
   payload: string;
-}
-
-/** Messages that left without an ack since the last ack of that inbox. */
-export interface Gap extends Record<string, SqlStorageValue> {
-  count: number;
-  oldest_ts: number;
 }
 
 interface Leaving extends Record<string, SqlStorageValue> {
@@ -69,29 +57,32 @@ interface Leaving extends Record<string, SqlStorageValue> {
 const LEAVING = "inbox, route, sender, msg_id, ts, bytes";
 
 export class InboxStore {
-  readonly #sql: SqlStorage;
+  readonly #sql: Sql;
   readonly #limits: Limits;
   readonly #overflow: "refuse" | "evict";
   readonly #tallies: InboxTallies;
+  /** What its clients must be told beside their mail. */
+  readonly notices: NoticeStore;
 
-  constructor(sql: SqlStorage, limits: Limits, overflow: "refuse" | "evict") {
+  constructor(sql: Sql, limits: Limits, overflow: "refuse" | "evict") {
     this.#sql = sql;
     this.#limits = limits;
     this.#overflow = overflow;
     this.#tallies = new InboxTallies(sql);
+    this.notices = new NoticeStore(sql);
   }
 
   /** Decides on an entry and, if it is admitted, stores it: two rows, and those that eviction costs. */
-  enqueue(inbox: Inbox, entry: Entry, seq: number, nowMs: number): Exclude<Verdict, { verdict: "evict" }> {
+  enqueue(inbox: Inbox, entry: Entry, nextSeq: () => number, nowMs: number): Exclude<Verdict, { verdict: "evict" }> {
     const bytes = byteLength(entry.payload);
     const arrival = { sender: entry.sender, bytes, digest: entry.digest, knownDigest: this.#knownDigest(inbox, entry) };
     for (;;) {
       const verdict = admit(arrival, this.#tallies.of(inbox), this.#tallies.inUse(), this.#limits, this.#overflow);
       if (verdict.verdict === "evict") {
-        this.#evictOldest(inbox, verdict.from, nowMs);
+        this.#evictOldest(inbox, verdict.from, nextSeq(), nowMs);
         continue;
       }
-      if (verdict.verdict === "admit") this.#insert(inbox, entry, bytes, seq, nowMs);
+      if (verdict.verdict === "admit") this.#insert(inbox, entry, bytes, nextSeq(), nowMs);
       return verdict;
     }
   }
@@ -126,7 +117,24 @@ export class InboxStore {
       inbox,
       JSON.stringify(seqs),
     );
-    return this.#acked(inbox, cursor.toArray(), nowMs);
+    return this.#acked(inbox, cursor.toArray(), Math.max(0, ...seqs), nowMs);
+  }
+
+  /** Removes all up to a number. */
+  ackThrough(inbox: Inbox, seq: number, nowMs: number): number {
+    const cursor = this.#sql.exec<Leaving>(
+      `DELETE FROM message WHERE inbox = ? AND seq <= ? RETURNING ${LEAVING}`,
+      inbox,
+      seq,
+    );
+    return this.#acked(inbox, cursor.toArray(), seq, nowMs);
+  }
+
+  /** How many wait up to a number. */
+  countThrough(inbox: Inbox, seq: number): number {
+    return this.#sql
+      .exec<{ n: number }>("SELECT count(*) AS n FROM message WHERE inbox = ? AND seq <= ?", inbox, seq)
+      .one().n;
   }
 
   /** Gives all mail of the identity's own inbox to one session; its order and ids stay. */
@@ -137,28 +145,20 @@ export class InboxStore {
   }
 
   /** Lets messages past their time go, each with a receipt. */
-  expire(nowMs: number): void {
+  expire(seq: number, nowMs: number): void {
     const rows = this.#sql
       .exec<Leaving>(
         `DELETE FROM message WHERE at_ms <= ? RETURNING ${LEAVING}`,
         nowMs - this.#limits.MESSAGE_RETAIN_MS,
       )
       .toArray();
-    this.#lost(rows, "expired", nowMs);
+    this.#lost(rows, "expired", seq, nowMs);
   }
 
   /** Forgets ids whose message left so long ago that no retry of it would be accepted. */
   prune(nowMs: number): void {
     this.#sql.exec("DELETE FROM receipt WHERE state != 'stored' AND at_ms <= ?", nowMs - this.#limits.DEDUPE_RETAIN_MS);
-    this.#sql.exec(
-      "DELETE FROM gap WHERE inbox NOT IN (SELECT inbox FROM message) AND oldest_ts <= ?",
-      nowMs - this.#limits.DEDUPE_RETAIN_MS,
-    );
-  }
-
-  /** What was lost in an inbox and not yet told. */
-  gap(inbox: Inbox): Gap | undefined {
-    return this.#sql.exec<Gap>("SELECT count, oldest_ts FROM gap WHERE inbox = ?", inbox).toArray()[0];
+    this.notices.prune(nowMs - this.#limits.DEDUPE_RETAIN_MS);
   }
 
   /** What became of a sender's messages, by id. An id sent to several routes is `stored` while any copy is. */
@@ -181,6 +181,14 @@ export class InboxStore {
       )
       .one();
     return { messageAtMs: row.message ?? undefined, receiptAtMs: row.receipt ?? undefined };
+  }
+
+  /** All that waits in all inboxes. */
+  total(): { count: number; oldestAtMs: number | undefined } {
+    const row = this.#sql
+      .exec<{ count: number; oldest: number | null }>("SELECT count(*) AS count, min(at_ms) AS oldest FROM message")
+      .one();
+    return { count: row.count, oldestAtMs: row.oldest ?? undefined };
   }
 
   /** The largest number in use. */
@@ -223,7 +231,7 @@ export class InboxStore {
     this.#tallies.entered(inbox, entry.sender, bytes);
   }
 
-  #evictOldest(inbox: Inbox, sender: string, nowMs: number): void {
+  #evictOldest(inbox: Inbox, sender: string, seq: number, nowMs: number): void {
     const rows = this.#sql
       .exec<Leaving>(
         `DELETE FROM message WHERE inbox = ? AND seq = (SELECT min(seq) FROM message WHERE inbox = ? AND sender = ?)
@@ -233,24 +241,19 @@ export class InboxStore {
         sender,
       )
       .toArray();
-    this.#lost(rows, "evicted", nowMs);
+    this.#lost(rows, "evicted", seq, nowMs);
   }
 
-  #acked(inbox: Inbox, rows: readonly Leaving[], nowMs: number): number {
+  #acked(inbox: Inbox, rows: readonly Leaving[], throughSeq: number, nowMs: number): number {
     for (const row of rows) this.#settle(row, "acked", nowMs);
-    this.#sql.exec("DELETE FROM gap WHERE inbox = ?", inbox); // an ack shows that the client heard the answer that told of it
+    this.notices.heard(inbox, throughSeq);
     return rows.length;
   }
 
-  #lost(rows: readonly Leaving[], state: "expired" | "evicted", nowMs: number): void {
+  #lost(rows: readonly Leaving[], state: "expired" | "evicted", seq: number, nowMs: number): void {
     for (const row of rows) {
       this.#settle(row, state, nowMs);
-      this.#sql.exec(
-        `INSERT INTO gap (inbox, count, oldest_ts) VALUES (?, 1, ?)
-         ON CONFLICT (inbox) DO UPDATE SET count = count + 1, oldest_ts = min(oldest_ts, excluded.oldest_ts)`,
-        row.inbox,
-        row.ts,
-      );
+      this.notices.lost(row.inbox, seq, row.ts);
     }
   }
 

@@ -3,8 +3,8 @@
  * would read the whole inbox each time. Only a cache: whatever is not known is counted anew.
  */
 
-import type { Tally } from "./inbox-policy.ts";
-import type { Inbox } from "./inbox-store.ts";
+import type { Inbox, Tally } from "./inbox-policy.ts";
+import type { Sql } from "./meter.ts";
 
 interface MutableTally extends Tally {
   messages: number;
@@ -13,11 +13,11 @@ interface MutableTally extends Tally {
 }
 
 export class InboxTallies {
-  readonly #sql: SqlStorage;
+  readonly #sql: Sql;
   readonly #tallies = new Map<Inbox, MutableTally>();
   #inUse: number | undefined;
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: Sql) {
     this.#sql = sql;
   }
 

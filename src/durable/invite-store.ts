@@ -3,6 +3,7 @@
  */
 
 import type { Key } from "../protocol/address.ts";
+import type { Sql } from "./meter.ts";
 
 export const INVITE_TABLE = `
   CREATE TABLE invite (
@@ -13,9 +14,9 @@ export const INVITE_TABLE = `
 `;
 
 export class InviteStore {
-  readonly #sql: SqlStorage;
+  readonly #sql: Sql;
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: Sql) {
     this.#sql = sql;
   }
 

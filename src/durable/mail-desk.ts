@@ -11,6 +11,7 @@ import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
 import { parseHandle } from "./ack-handle.ts";
 import type { Entry, PollCall } from "./calls.ts";
 import type { IdentityStorage } from "./identity-storage.ts";
+import type { Waiting } from "./inbox-store.ts";
 import { pollAnswer } from "./poll-answer.ts";
 
 /** Messages of one answer together: below the frame that a client should bear. */
@@ -23,9 +24,9 @@ const KNOCK_RETRY_S = 3_600;
 /** Stores one message or knock whose sender is admitted, or says why not. */
 export function enqueue(kept: IdentityStorage, entry: Entry, nowMs: number): "stored" | "duplicate" | Refusal {
   const inbox = entry.session ?? "";
-  const seq = kept.nextSeq(nowMs);
+  const nextSeq = () => kept.nextSeq(nowMs);
   if (entry.kind === "message") {
-    const verdict = kept.inboxes.enqueue(inbox, entry, seq, nowMs);
+    const verdict = kept.inboxes.enqueue(inbox, entry, nextSeq, nowMs);
     if (verdict.verdict === "duplicate") return "duplicate";
     if (verdict.verdict === "refuse") {
       return refuse(verdict.code, verdict.code === "msg_id_conflict" ? {} : { retry_after_s: FULL_RETRY_S });
@@ -33,7 +34,7 @@ export function enqueue(kept: IdentityStorage, entry: Entry, nowMs: number): "st
     kept.armFor({ messageAtMs: nowMs });
     return "stored";
   }
-  const verdict = kept.contacts.knock(inbox, entry, seq, nowMs);
+  const verdict = kept.contacts.knock(inbox, entry, nextSeq(), nowMs);
   if (verdict === "duplicate") return "duplicate";
   if (verdict === "knock_limit") return refuse("knock_limit", { retry_after_s: KNOCK_RETRY_S });
   if (verdict === "msg_id_conflict") return refuse("msg_id_conflict");
@@ -81,6 +82,33 @@ export function claim(kept: IdentityStorage, session: SessionId): void {
   kept.contacts.claim(session);
 }
 
+/** What waits for a session, mail and knocks by their number: at most `max`, and about `maxBytes` (at least one). */
+export function waitingFor(
+  kept: IdentityStorage,
+  session: SessionId,
+  max: number,
+  maxBytes: number,
+  nowMs: number,
+  afterSeq = 0,
+): Waiting[] {
+  const mail = kept.inboxes.waiting(session, max, maxBytes, afterSeq);
+  const knocks = kept.contacts.waiting(session, nowMs, afterSeq);
+  if (knocks.length === 0) return mail;
+  return [...mail, ...knocks].sort((a, b) => a.seq - b.seq).slice(0, max);
+}
+
+/** How many unacked ones a session's inbox holds up to a number. */
+export function countThrough(kept: IdentityStorage, session: SessionId, seq: number): number {
+  return kept.inboxes.countThrough(session, seq) + kept.contacts.countThrough(session, seq);
+}
+
+/** Removes all that a session's client has on its disk up to a number that was pushed to it. */
+export function ackThrough(kept: IdentityStorage, session: SessionId, seq: number, nowMs: number): number {
+  const removed = kept.inboxes.ackThrough(session, seq, nowMs) + kept.contacts.ackThrough(session, seq, nowMs);
+  if (removed > 0) kept.armFor({ receiptAtMs: nowMs });
+  return removed;
+}
+
 /** What waits for a session as the text of a poll's answer, or undefined. */
 export function readForPoll(
   kept: IdentityStorage,
@@ -89,8 +117,6 @@ export function readForPoll(
   isList: boolean,
   nowMs: number,
 ): string | undefined {
-  const waiting = [...kept.inboxes.waiting(session, max, ANSWER_MAX_BYTES), ...kept.contacts.waiting(session, nowMs)]
-    .sort((a, b) => a.seq - b.seq)
-    .slice(0, max);
-  return waiting.length > 0 ? pollAnswer(session, waiting, isList, kept.inboxes.gap(session)) : undefined;
+  const waiting = waitingFor(kept, session, max, ANSWER_MAX_BYTES, nowMs);
+  return waiting.length > 0 ? pollAnswer(session, waiting, isList, kept.inboxes.notices.gap(session)) : undefined;
 }

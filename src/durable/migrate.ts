@@ -6,8 +6,10 @@
  * index is one more row written.
  */
 
+import type { Sql } from "./meter.ts";
+
 /** Brings a database to the last of `steps`; runs each missing one once, in order. */
-export function migrate(sql: SqlStorage, steps: readonly string[]): void {
+export function migrate(sql: Sql, steps: readonly string[]): void {
   sql.exec("CREATE TABLE IF NOT EXISTS schema_step (step INTEGER PRIMARY KEY) STRICT");
   const done = sql.exec<{ step: number }>("SELECT coalesce(max(step), 0) AS step FROM schema_step").one().step;
   if (done > steps.length)
@@ -19,6 +21,6 @@ export function migrate(sql: SqlStorage, steps: readonly string[]): void {
 }
 
 /** True if a database was ever migrated; asking makes nothing. */
-export function hasSchema(sql: SqlStorage): boolean {
+export function hasSchema(sql: Sql): boolean {
   return sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'schema_step'").toArray().length > 0;
 }

@@ -1,15 +1,16 @@
 /** Which single-use tokens were used, until their time window has passed. */
 
 import type { Nonce } from "./calls.ts";
+import type { Sql } from "./meter.ts";
 
 export const NONCE_TABLE = `
   CREATE TABLE nonce (nonce TEXT PRIMARY KEY, expires_at_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
 export class NonceStore {
-  readonly #sql: SqlStorage;
+  readonly #sql: Sql;
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: Sql) {
     this.#sql = sql;
   }
 

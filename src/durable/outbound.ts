@@ -10,6 +10,7 @@ import { shardName, shardOf } from "./directory-shards.ts";
 import type { Env } from "./env.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import type { IdentityStorage } from "./identity-storage.ts";
+import { logFault } from "./log.ts";
 
 /** A failed call to the directory is tried again after this. */
 const LISTING_RETRY_MS = 30_000;
@@ -20,6 +21,7 @@ export class Outbound {
   readonly #env: Env;
   readonly #commits: GroupCommit;
   readonly #shards: number;
+  #telling: Promise<void> | undefined;
 
   constructor(env: Env, commits: GroupCommit, directoryShards: number) {
     this.#env = env;
@@ -30,19 +32,37 @@ export class Outbound {
   /** Brings the directory to what the roster shows to all, if it is not known to be so. Never throws. */
   async tellDirectory(kept: IdentityStorage): Promise<void> {
     if (kept.listing.dueAtMs === null) return;
+    // Calls that came together tell it once; what changed since that call left is told by one more.
+    await this.#telling;
+    if (kept.listing.dueAtMs === null) return;
+    this.#telling = this.#tell(kept).finally(() => {
+      this.#telling = undefined;
+    });
+    await this.#telling;
+  }
+
+  async #tell(kept: IdentityStorage): Promise<void> {
     const isShown = kept.isShown(clock.now());
     try {
       const directory = this.#directory(kept.key);
-      const json = JSON.stringify({ key: kept.key });
-      await (isShown ? directory.list(json) : directory.unlist(json));
-      await this.#commits.run(() => kept.setListing({ isListed: isShown, dueAtMs: null }));
+      await directory.list(JSON.stringify({ key: kept.key, isShown }));
+      await this.#commits.run(() => kept.setListing({ isShown, dueAtMs: null }));
     } catch (fault) {
       logFault("directory_fault", fault);
       const dueAtMs = clock.now() + LISTING_RETRY_MS;
       await this.#commits.run(() => {
-        kept.setListing({ isListed: !isShown, dueAtMs });
+        kept.setListing({ isShown: !isShown, dueAtMs });
         kept.armFor({ callDueAtMs: dueAtMs });
       });
+    }
+  }
+
+  /** Has the directory drop a key whose object is no more. Never throws: a key without an object shows nothing. */
+  async unlist(key: Key): Promise<void> {
+    try {
+      await this.#directory(key).unlist(JSON.stringify({ key }));
+    } catch (fault) {
+      logFault("directory_fault", fault);
     }
   }
 
@@ -79,8 +99,4 @@ export class Outbound {
   #directory(key: Key) {
     return this.#env.DIRECTORY.getByName(shardName(shardOf(key, this.#shards)));
   }
-}
-
-function logFault(event: string, fault: unknown): void {
-  console.error(JSON.stringify({ event, message: String(fault) }));
 }

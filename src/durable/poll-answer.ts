@@ -2,7 +2,8 @@
 
 import type { SessionId } from "../protocol/address.ts";
 import { formatHandle } from "./ack-handle.ts";
-import type { Gap, Waiting } from "./inbox-store.ts";
+import type { Waiting } from "./inbox-store.ts";
+import type { Gap } from "./notice-store.ts";
 
 export const TIMEOUT_ANSWER = JSON.stringify({ status: "timeout" });
 

@@ -11,13 +11,18 @@ import type { Announcement } from "../protocol/announcement.ts";
 import type { Limits } from "../protocol/constants.ts";
 import { classifyPresence } from "../protocol/presence.ts";
 import { refuse, type Refusal } from "../protocol/refusal.ts";
-import type { IdentityCalls, Life, Stored, View } from "./calls.ts";
+import type { Census, IdentityCalls, Life, Stored, View } from "./calls.ts";
 import { GOODBYE_RETRY_MS } from "./goodbye-store.ts";
 import type { IdentityStorage } from "./identity-storage.ts";
 import { goneEntry, type SessionRow, type TombstoneRow } from "./roster-store.ts";
 
-/** Since when each session has a socket or poll open, with its last sign of life on it. */
-export type Connected = ReadonlyMap<SessionId, number>;
+/** What is open to a session at this moment. */
+export interface Connections {
+  /** Whether a socket of the session is open, heard or not. */
+  hasSocket(session: SessionId): boolean;
+  /** The last sign of life on the session's socket or parked poll; undefined if it has neither. */
+  signOfLifeMs(session: SessionId): number | undefined;
+}
 
 /** Closed sessions remembered for each that may be open: also a session that was never announced may be closed. */
 const TOMBSTONES_PER_SESSION = 16;
@@ -29,6 +34,7 @@ export function announce(
   kept: IdentityStorage,
   announcement: Announcement,
   shown: Announcement | undefined,
+  connections: Connections,
   limits: Limits,
   nowMs: number,
 ): Life | Refusal {
@@ -44,9 +50,9 @@ export function announce(
   if (isNew && roster.sessions(nowMs).length >= limits.SESSIONS_MAX) {
     return refuse("session_limit", { retry_after_s: SESSION_LIMIT_RETRY_S });
   }
-  roster.put(id, announcement, shown, nowMs);
+  roster.put(id, announcement, shown, connections.hasSocket(id), nowMs);
   if (isNew) roster.unbury(id);
-  kept.noteListing(nowMs);
+  if (isNew || (known.public === null) !== (shown === undefined)) kept.noteListing(nowMs); // a heartbeat changes nothing of it
   kept.armFor({ seenAtMs: nowMs });
   return kept.life(nowMs);
 }
@@ -82,13 +88,21 @@ export function unregister(
 }
 
 /** The roster as someone may see it: `seesAll`, or only what each session shows to all. */
-export function viewRoster(kept: IdentityStorage, connected: Connected, seesAll: boolean, nowMs: number): View {
+export function viewRoster(
+  kept: IdentityStorage,
+  connections: Connections,
+  seesAll: boolean,
+  limits: Limits,
+  nowMs: number,
+): View {
   return {
     roster: kept.roster.sessions(nowMs).flatMap((row) => {
       const text = seesAll ? row.announcement : row.public;
       if (text === null) return [];
-      const age_ms = ageOf(row, connected, nowMs);
-      return [{ ...(JSON.parse(text) as Announcement), age_ms, connected: connected.has(row.session_id) }];
+      const age_ms = ageOf(row, nowMs);
+      const isOpen = connections.signOfLifeMs(row.session_id) !== undefined;
+      // A socket that nothing was heard on for so long has no one at its other end, whatever the system says of it.
+      return [{ ...(JSON.parse(text) as Announcement), age_ms, connected: isOpen && age_ms < limits.LIVE_MS }];
     }),
     gone: kept.roster
       .tombstones(nowMs)
@@ -101,24 +115,52 @@ export function viewRoster(kept: IdentityStorage, connected: Connected, seesAll:
 /** The presence of one session, or without one of the identity's freshest. */
 export function presenceOf(
   kept: IdentityStorage,
-  connected: Connected,
   session: SessionId | undefined,
   limits: Limits,
   nowMs: number,
 ): Pick<Stored, "presence" | "age_ms"> {
   const rows = session === undefined ? kept.roster.sessions(nowMs) : [kept.roster.session(session)];
-  const ages = rows.filter((row) => row !== undefined).map((row) => ageOf(row, connected, nowMs));
+  const ages = rows.filter((row) => row !== undefined).map((row) => ageOf(row, nowMs));
   const age_ms = Math.min(...ages);
   const presence = classifyPresence(age_ms, limits);
   return presence === "gone" ? { presence } : { presence, age_ms };
 }
 
-function ageOf(row: SessionRow, connected: Connected, nowMs: number): number {
-  return Math.max(0, nowMs - Math.max(row.seen_at_ms, connected.get(row.session_id) ?? 0));
+function ageOf(row: SessionRow, nowMs: number): number {
+  return Math.max(0, nowMs - row.seen_at_ms);
 }
 
 function signatureOf(row: SessionRow): string {
   return (JSON.parse(row.announcement) as Announcement).sig;
+}
+
+/** Replaces the contact list; the newest wins, whichever comes last. */
+export function publishContacts(
+  kept: IdentityStorage,
+  contacts: readonly Key[],
+  ts: number,
+  nowMs: number,
+): IdentityCalls["contacts"]["answer"] | Refusal {
+  const known = kept.contacts.list();
+  const isSame =
+    known?.ts === ts && known.keys.size === contacts.length && contacts.every((key) => known.keys.has(key));
+  if (known && ts <= known.ts && !isSame) return refuse("stale", { now_ms: nowMs });
+  if (!isSame) kept.contacts.publish(contacts, ts);
+  kept.armFor({ emptiedAtMs: nowMs });
+  return { count: contacts.length, generation: kept.generation };
+}
+
+/** What an operator may count: numbers, no names. */
+export function census(kept: IdentityStorage | undefined, limits: Limits, nowMs: number): Census {
+  const ages = kept?.roster.sessions(nowMs).map((row) => ageOf(row, nowMs)) ?? [];
+  const live = ages.filter((age) => classifyPresence(age, limits) === "live").length;
+  const { count = 0, oldestAtMs } = kept?.inboxes.total() ?? {};
+  return {
+    sessions_live: live,
+    sessions_away: ages.length - live,
+    queued: count,
+    ...(oldestAtMs === undefined ? {} : { oldest_unacked_ms: nowMs - oldestAtMs }),
+  };
 }
 
 /** True if a viewer's key may see whole announcements. */

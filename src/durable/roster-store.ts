@@ -7,12 +7,14 @@
 import type { Key, SessionId } from "../protocol/address.ts";
 import type { Announcement } from "../protocol/announcement.ts";
 import type { Limits } from "../protocol/constants.ts";
+import type { Sql } from "./meter.ts";
 
 export const ROSTER_TABLES = `
   CREATE TABLE session (
     session_id TEXT PRIMARY KEY,
     ts INTEGER NOT NULL,
     seen_at_ms INTEGER NOT NULL,
+    connected INTEGER NOT NULL,
     announcement TEXT NOT NULL,
     public TEXT
   ) STRICT, WITHOUT ROWID;
@@ -30,6 +32,8 @@ export interface SessionRow extends Record<string, SqlStorageValue> {
   /** Of the announcement: the fence. */
   ts: number;
   seen_at_ms: number;
+  /** 1 while a socket of it is known to be open. */
+  connected: number;
   /** JSON of the announcement for contacts. */
   announcement: string;
   /** JSON of the one shown to all, or null: hidden. */
@@ -45,15 +49,20 @@ export interface TombstoneRow extends Record<string, SqlStorageValue> {
   was_public: number;
 }
 
+/** When a session was last heard on what is open to it, which no row can follow; undefined if nothing is open. */
+export type Heard = (session: SessionId) => number | undefined;
+
 export class RosterStore {
-  readonly #sql: SqlStorage;
+  readonly #sql: Sql;
   readonly #limits: Limits;
+  readonly #heard: Heard;
   /** Signs of life that are newer than their row; see {@link touch}. */
   readonly #seenAtMs = new Map<SessionId, number>();
 
-  constructor(sql: SqlStorage, limits: Limits) {
+  constructor(sql: Sql, limits: Limits, heard: Heard) {
     this.#sql = sql;
     this.#limits = limits;
+    this.#heard = heard;
   }
 
   session(id: SessionId): SessionRow | undefined {
@@ -71,31 +80,45 @@ export class RosterStore {
       .sort((a, b) => b.seen_at_ms - a.seen_at_ms);
   }
 
-  /** True if some session shows itself to all. */
-  hasShown(nowMs: number): boolean {
-    return (
-      this.#sql
-        .exec(
-          "SELECT 1 FROM session WHERE public IS NOT NULL AND seen_at_ms > ? LIMIT 1",
-          nowMs - this.#limits.AWAY_RETAIN_MS,
-        )
-        .toArray().length > 0
-    );
-  }
-
   /** Writes a session; one row. */
-  put(id: SessionId, announcement: Announcement, shown: Announcement | undefined, nowMs: number): void {
+  put(
+    id: SessionId,
+    announcement: Announcement,
+    shown: Announcement | undefined,
+    isConnected: boolean,
+    nowMs: number,
+  ): void {
     this.#sql.exec(
-      `INSERT INTO session (session_id, ts, seen_at_ms, announcement, public) VALUES (?, ?, ?, ?, ?)
+      `INSERT INTO session (session_id, ts, seen_at_ms, connected, announcement, public) VALUES (?, ?, ?, ?, ?, ?)
        ON CONFLICT (session_id) DO UPDATE SET ts = excluded.ts, seen_at_ms = excluded.seen_at_ms,
-         announcement = excluded.announcement, public = excluded.public`,
+         connected = excluded.connected, announcement = excluded.announcement, public = excluded.public`,
       id,
       announcement.ts,
       nowMs,
+      isConnected ? 1 : 0,
       JSON.stringify(announcement),
       shown ? JSON.stringify(shown) : null,
     );
     this.#seenAtMs.set(id, nowMs);
+  }
+
+  /** A socket of the session opened or closed; one row, none if it is not announced. */
+  setConnected(id: SessionId, isConnected: boolean, seenAtMs: number): void {
+    this.#sql.exec(
+      "UPDATE session SET connected = ?, seen_at_ms = max(seen_at_ms, ?) WHERE session_id = ?",
+      isConnected ? 1 : 0,
+      seenAtMs,
+      id,
+    );
+  }
+
+  /**
+   * Sockets that were open when the bus stopped are gone, and with them when they were last heard. Nobody
+   * knows how long ago that was, so they were heard now: such a session is kept too long, never too short.
+   */
+  repairConnected(isOpen: (id: SessionId) => boolean, nowMs: number): void {
+    const rows = this.#sql.exec<SessionRow>("SELECT * FROM session WHERE connected = 1").toArray();
+    for (const { session_id } of rows) if (!isOpen(session_id)) this.setConnected(session_id, false, nowMs);
   }
 
   remove(id: SessionId): void {
@@ -146,7 +169,10 @@ export class RosterStore {
     this.#sql.exec("DELETE FROM tombstone WHERE session_id = ?", id);
   }
 
-  /** Drops what is gone by age and tombstones past their time. */
+  /**
+   * Drops what is gone by age, and tombstones past their time. A session that was heard on its socket is
+   * written down as heard: only here, so that an idle one costs a row in three days.
+   */
   expire(nowMs: number): void {
     const deadline = nowMs - this.#limits.AWAY_RETAIN_MS;
     for (const row of this.#sql.exec<SessionRow>("SELECT * FROM session WHERE seen_at_ms <= ?", deadline).toArray()) {
@@ -168,7 +194,8 @@ export class RosterStore {
   }
 
   #withSeen(row: SessionRow): SessionRow {
-    return { ...row, seen_at_ms: Math.max(row.seen_at_ms, this.#seenAtMs.get(row.session_id) ?? 0) };
+    const { session_id: id, seen_at_ms } = row;
+    return { ...row, seen_at_ms: Math.max(seen_at_ms, this.#seenAtMs.get(id) ?? 0, this.#heard(id) ?? 0) };
   }
 }
 

@@ -18,6 +18,8 @@ export interface Settings {
   readonly adminKeys: ReadonlySet<Key>;
   /** Allowed Host headers, or undefined where the platform routes by host. */
   readonly hosts: ReadonlySet<string> | undefined;
+  /** `all`: a line a request; `faults`: only what went wrong in the bus itself. */
+  readonly log: "all" | "faults";
   /** Directory objects; fixed for the life of a bus, since a key's shard follows from it. */
   readonly directoryShards: number;
 }
@@ -94,6 +96,7 @@ export function readSettings(variables: Readonly<Record<string, unknown>>): Sett
       }),
     ),
     hosts: hosts.length > 0 ? new Set(hosts) : undefined,
+    log: oneOf("LOG", ["all", "faults"]),
     directoryShards: whole("DIRECTORY_SHARDS", 8),
   };
 }

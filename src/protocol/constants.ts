@@ -79,6 +79,13 @@ export const DEFAULT_LIMITS = {
   KNOCKS_MAX: 16,
   TEXT_MAX_BYTES: 65_536,
   BODY_MAX_BYTES: 131_072,
+  /** A socket this old is asked to sign again: whoever captured its session must not hold it for ever. */
+  SOCKET_MAX_MS: DAY,
+  /**
+   * Calls, frames and messages a second that one key may ask of one identity, with ten seconds' worth at
+   * once: an object's memory lasts that long, so a bucket forgotten with it had refilled.
+   */
+  RATE_PER_S: 100,
   /** How far a signer's clock may be off. */
   CLOCK_SKEW_MS: 60 * SECOND,
 } as const;

@@ -8,8 +8,13 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** A parsed object whose fields are still unchecked. */
 export type JsonObject = Record<string, unknown>;
 
+/** The object in a box: a stranger's fields must not lie where a refusal's would, or one could be written by hand. */
+export interface Parsed {
+  readonly object: JsonObject;
+}
+
 /** Refuses with `bad_encoding`, `too_deep` or `bad_json` (anything but one object). */
-export function parseJsonObject(bytes: Uint8Array): JsonObject | Refusal {
+export function parseJsonObject(bytes: Uint8Array): Parsed | Refusal {
   let text: string;
   try {
     text = decoder.decode(bytes);
@@ -20,7 +25,7 @@ export function parseJsonObject(bytes: Uint8Array): JsonObject | Refusal {
 }
 
 /** The same for text that is already decoded, as a socket's frames are. */
-export function parseJsonText(text: string): JsonObject | Refusal {
+export function parseJsonText(text: string): Parsed | Refusal {
   if (isTooDeep(text)) return refuse("too_deep");
   let value: unknown;
   try {
@@ -29,7 +34,7 @@ export function parseJsonText(text: string): JsonObject | Refusal {
     return refuse("bad_json");
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) return refuse("bad_json");
-  return value as JsonObject;
+  return { object: value as JsonObject };
 }
 
 /** Counts brackets outside strings, before parsing: deep nesting overflows a parser's or a copier's stack. */

@@ -44,6 +44,13 @@ const messageSchema = record({
   sig: signatureField,
 });
 
+/** A message on its way to an inbox, as /send and a goodbye carry it; the payload is read by {@link parseMessage}. */
+export const deliverySchema = record({
+  to: routeField,
+  payload: z.custom<object>((value) => typeof value === "object" && value !== null, "bad_field"),
+});
+export type Delivery = z.output<typeof deliverySchema>;
+
 /** True if a message is a knock or an answer to one. */
 export function isKnock(message: Pick<Message, "kind">): boolean {
   return message.kind !== "message";

@@ -5,12 +5,11 @@ import { sha256 } from "../protocol/canonical.ts";
 import { CONTACTS_MAX, INVITE_MAX_MS } from "../protocol/constants.ts";
 import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
 import { keyField, list, parse, record, text, tsField, whole } from "../protocol/schema.ts";
-import type { Nonce } from "../durable/calls.ts";
 import { shardOf, shardOfBytes } from "../durable/directory-shards.ts";
 import { forgetAdmission } from "./admission.ts";
 import { askDirectory, askIdentity } from "./ask.ts";
 import { route } from "./pipeline.ts";
-import type { Call, Caller } from "./route.ts";
+import { nonceOf, type Call } from "./route.ts";
 
 const TOKEN_BYTES = 32;
 
@@ -106,10 +105,6 @@ async function useNonce({ env, settings, caller }: Call): Promise<Refusal | unde
   const shard = shardOf(caller!.key, settings.directoryShards);
   const answer = await askDirectory(env, shard, "useNonce", { nonce: nonceOf(caller!) });
   return isRefusal(answer) ? answer : undefined;
-}
-
-function nonceOf({ nonce, nonceExpiresAtMs }: Caller): Nonce {
-  return { nonce, expiresAtMs: nonceExpiresAtMs };
 }
 
 export const accountRoutes = [contacts, forget, invite, join];

@@ -18,7 +18,12 @@ const REMEMBER_MAX = 10_000;
 const admittedUntilMs = new Map<Key, number>();
 
 /** Refuses with `not_admitted`. Anyone passes under ADMISSION=open, and admin keys always do. */
-export async function checkAdmission({ env, settings, caller, nowMs }: Call): Promise<Refusal | undefined> {
+export async function checkAdmission({
+  env,
+  settings,
+  caller,
+  nowMs,
+}: Pick<Call, "env" | "settings" | "caller" | "nowMs">): Promise<Refusal | undefined> {
   if (settings.admission === "open" || !caller || settings.adminKeys.has(caller.key)) return undefined;
   if ((admittedUntilMs.get(caller.key) ?? 0) > nowMs) return undefined;
   const shard = shardOf(caller.key, settings.directoryShards);

@@ -1,8 +1,8 @@
 /** How the door calls an object: one JSON text each way, a fresh stub for each attempt. */
 
 import type { Key } from "../protocol/address.ts";
-import type { Refusal } from "../protocol/refusal.ts";
-import type { DirectoryCalls, IdentityCalls, PollCall } from "../durable/calls.ts";
+import { isRefusal, type Refusal } from "../protocol/refusal.ts";
+import type { DirectoryCalls, IdentityCalls, PollCall, SocketCall } from "../durable/calls.ts";
 import type { Env } from "../durable/env.ts";
 import { shardName } from "../durable/directory-shards.ts";
 
@@ -41,8 +41,24 @@ export function askDirectory<Operation extends keyof DirectoryCalls>(
 
 /** Polls an identity's object; with `isParked`, an answer that is not there yet comes over the returned socket. */
 export function pollIdentity(env: Env, call: PollCall, isParked: boolean): Promise<Response> {
-  const url = `https://identity/poll?call=${encodeURIComponent(JSON.stringify(call))}`;
-  return env.IDENTITIES.getByName(call.key).fetch(url, isParked ? { headers: { upgrade: "websocket" } } : {});
+  return fetchIdentity(env, "poll", call, isParked);
+}
+
+/** Opens a session's socket at its identity's object, or answers 409 with a refusal. */
+export function connectIdentity(env: Env, call: SocketCall): Promise<Response> {
+  return fetchIdentity(env, "socket", call, true);
+}
+
+function fetchIdentity(env: Env, path: string, call: PollCall | SocketCall, mayUpgrade: boolean): Promise<Response> {
+  const url = `https://identity/${path}?call=${encodeURIComponent(JSON.stringify(call))}`;
+  return env.IDENTITIES.getByName(call.key).fetch(url, mayUpgrade ? { headers: { upgrade: "websocket" } } : {});
+}
+
+/** The refusal in an object's answer to a fetch. @throws if it is none */
+export async function refusalIn(answer: Response): Promise<Refusal> {
+  const body: unknown = await answer.json();
+  if (isRefusal(body)) return body;
+  throw new Error(`the object answered with ${answer.status}`);
 }
 
 async function attempt<Answer>(call: () => Promise<string>, isRepeatable: boolean): Promise<Answer> {

@@ -2,53 +2,71 @@
 
 import { env as bindings } from "cloudflare:workers";
 import { Router, type IRequest } from "itty-router";
+import { clock } from "../durable/clock.ts";
 import type { Env } from "../durable/env.ts";
+import { logFault } from "../durable/log.ts";
 import { readSettings } from "../durable/settings.ts";
-import { refuse } from "../protocol/refusal.ts";
+import { refuse, type Refusal } from "../protocol/refusal.ts";
 import { accountRoutes } from "./account-routes.ts";
 import { checkTarget, targetOf } from "./guard.ts";
 import { mailRoutes } from "./mail-routes.ts";
-import { handle } from "./pipeline.ts";
+import { answer } from "./observe.ts";
+import { operatorRoutes } from "./operator-routes.ts";
+import { handle, settingsOf } from "./pipeline.ts";
 import { presenceRoutes } from "./presence-routes.ts";
 import { faultResponse, toResponse } from "./reply.ts";
-import type { AnyRoute } from "./route.ts";
+import { openSocket } from "./socket-route.ts";
 
 export { DirectoryObject } from "../durable/directory-object.ts";
 export { IdentityObject } from "../durable/identity-object.ts";
 
 readSettings({ ...bindings }); // a bus with a wrong setting does not start
 
-const ROUTES: readonly AnyRoute[] = [...presenceRoutes, ...mailRoutes, ...accountRoutes];
-const PATHS: ReadonlySet<string> = new Set(["/health", ...ROUTES.map((route) => route.path)]);
+const ROUTES = [...presenceRoutes, ...mailRoutes, ...accountRoutes, ...operatorRoutes];
+/** Path → the method that it has. */
+const METHODS: ReadonlyMap<string, string> = new Map([
+  ["/health", "GET"],
+  ["/socket", "GET"],
+  ...ROUTES.map(({ path, method }) => [path, method] as const),
+]);
 
 const router = Router<IRequest, [Env]>({
   catch: (fault) => {
-    console.error(JSON.stringify({ event: "fault", message: String(fault) }));
+    logFault("fault", fault);
     return faultResponse();
   },
 });
 
 /** Paths are literal: the router alone would also take `/send/`, and another spelling is another target. */
-router.all("*", (request) => {
-  const target = targetOf(request as unknown as Request);
-  const refusal = checkTarget(target);
-  if (refusal) return toResponse(refusal);
-  return PATHS.has(target.split("?", 1)[0]!) ? undefined : toResponse(refuse("not_found"));
+router.all("*", (request, env) => {
+  const target = targetOf(requestOf(request));
+  const [path = ""] = target.split("?", 1);
+  const refusal = checkTarget(target) ?? (METHODS.has(path) ? undefined : refuse("not_found"));
+  return refusal && refused(refusal, request, env);
 });
-
-router.get("/health", () => toResponse({ status: 200, body: { ok: true } }));
+router.get("/health", (request) =>
+  toResponse(request.url.includes("?") ? refuse("bad_query") : { status: 200, body: { ok: true } }),
+);
+router.get("/socket", (request, env) => openSocket(requestOf(request), env));
 for (const route of ROUTES) {
   router[route.method.toLowerCase() as "get" | "post" | "put"](route.path, (request, env) =>
-    handle(route, request as unknown as Request, env),
+    handle(route, requestOf(request), env),
   );
 }
-router.all("*", (request) => {
-  const { pathname } = new URL(request.url);
-  const allow = ROUTES.find((route) => route.path === pathname)?.method ?? "GET";
-  return new Response(toResponse(refuse("method_not_allowed")).body, {
-    status: 405,
-    headers: { "content-type": "application/json", allow },
-  });
+router.all("*", (request, env) => {
+  const response = refused(refuse("method_not_allowed"), request, env);
+  response.headers.set("allow", METHODS.get(new URL(request.url).pathname) ?? "GET");
+  return response;
 });
+
+function refused(refusal: Refusal, request: IRequest, env: Env): Response {
+  const seen = { method: request.method, route: "none", startedMs: clock.now() };
+  return answer(refusal, seen, settingsOf(env), clock.now);
+}
+
+/** The router hands on the request that it was given; its own type for it is looser. */
+function requestOf(request: IRequest): Request {
+  return request as unknown as Request;
+}
 
 export default { fetch: (request, env) => router.fetch(request, env) } satisfies ExportedHandler<Env>;

@@ -1,17 +1,18 @@
 /** Send, recv, ack, receipts. */
 
-import { parseRoute, type Key, type Route, type SessionId } from "../protocol/address.ts";
+import { parseRoute, type Key, type SessionId } from "../protocol/address.ts";
 import { BATCH_MAX, POLL_DEFAULT_MS, POLL_MAX_MS, RECEIPTS_MAX } from "../protocol/constants.ts";
 import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
 import { keyField, list, messageIdField, parse, record, routeField, text } from "../protocol/schema.ts";
+import { deliverySchema } from "../protocol/message.ts";
 import type { PollCall, Stored } from "../durable/calls.ts";
-import { askIdentity, pollIdentity } from "./ask.ts";
-import { checkDelivery, deliverySchema, toEntry, type Delivery } from "./delivery.ts";
+import { takeDeliveries, takeDelivery, type Intake } from "../durable/intake.ts";
+import { askIdentity, pollIdentity, refusalIn } from "./ask.ts";
 import { waitOnSocket } from "./parked-poll.ts";
 import { route } from "./pipeline.ts";
 import { wholeOf } from "./query.ts";
 import { refusalBody } from "./reply.ts";
-import type { Call, Caller } from "./route.ts";
+import { nonceOf, ownSession, type Call } from "./route.ts";
 
 /** Recipients asked at a time: the platform may cancel a seventh connection. */
 const RECIPIENTS_AT_A_TIME = 6;
@@ -22,22 +23,19 @@ const send = route({
   method: "POST",
   path: "/send",
   isOpen: true,
-  async check(call): Promise<{ isBatch: boolean; deliveries: Delivery[] } | Refusal> {
-    const isBatch = "messages" in call.body;
-    const parsed = isBatch ? parse(batchSchema, call.body) : parse(deliverySchema, call.body);
+  async check({ body, caller, settings, nowMs }): Promise<{ isBatch: boolean; intakes: Intake[] } | Refusal> {
+    const isBatch = "messages" in body;
+    const parsed = isBatch ? parse(batchSchema, body) : parse(deliverySchema, body);
     if (isRefusal(parsed)) return parsed;
-    const asked = "messages" in parsed ? parsed.messages : [parsed];
-    const deliveries: Delivery[] = [];
-    // All or nothing of what is malformed: a half-stored batch could not be told from a whole one.
-    for (const [index, each] of asked.entries()) {
-      const delivery = await checkDelivery(each, call.caller?.key, call.settings, call.nowMs);
-      if (isRefusal(delivery)) return isBatch ? { ...delivery, index } : delivery;
-      deliveries.push(delivery);
+    if ("messages" in parsed) {
+      const intakes = await takeDeliveries(parsed.messages, caller?.key, settings, nowMs);
+      return isRefusal(intakes) ? intakes : { isBatch, intakes };
     }
-    return { isBatch, deliveries };
+    const intake = await takeDelivery(parsed, caller?.key, settings, nowMs);
+    return isRefusal(intake) ? intake : { isBatch, intakes: [intake] };
   },
-  async act({ isBatch, deliveries }, { env }) {
-    const results = await deliver(env, deliveries);
+  async act({ isBatch, intakes }, { env }) {
+    const results = await deliver(env, intakes);
     if (isBatch) {
       return { status: 200, body: { results: results.map((each) => (isRefusal(each) ? refusalBody(each) : each)) } };
     }
@@ -48,18 +46,16 @@ const send = route({
 });
 
 /** One call to each recipient's object, its messages in their order; the results in the order asked. */
-async function deliver(env: Call["env"], deliveries: readonly Delivery[]): Promise<(Stored | Refusal)[]> {
+async function deliver(env: Call["env"], intakes: readonly Intake[]): Promise<(Stored | Refusal)[]> {
   const results: (Stored | Refusal)[] = [];
-  const byRecipient = [...Map.groupBy(deliveries.keys(), (index) => deliveries[index]!.route.key)];
+  const byRecipient = [...Map.groupBy(intakes.keys(), (index) => intakes[index]!.to)];
   for (let i = 0; i < byRecipient.length; i += RECIPIENTS_AT_A_TIME) {
-    const group = byRecipient.slice(i, i + RECIPIENTS_AT_A_TIME);
-    await Promise.all(
-      group.map(async ([key, indexes]) => {
-        const entries = await Promise.all(indexes.map((index) => toEntry(deliveries[index]!)));
-        const answer = await askIdentity(env, key, "enqueue", { entries });
-        for (const [at, index] of indexes.entries()) results[index] = isRefusal(answer) ? answer : answer.results[at]!;
-      }),
-    );
+    const group = byRecipient.slice(i, i + RECIPIENTS_AT_A_TIME).map(async ([key, indexes]) => {
+      const entries = indexes.map((index) => intakes[index]!.entry);
+      const answer = await askIdentity(env, key, "enqueue", { entries });
+      for (const [at, index] of indexes.entries()) results[index] = isRefusal(answer) ? answer : answer.results[at]!;
+    });
+    await Promise.all(group);
   }
   return results;
 }
@@ -90,17 +86,14 @@ const recv = route({
         session,
         acks,
         ...(query.has("max") ? { max } : {}),
-        ...(caller ? { nonce: { nonce: caller.nonce, expiresAtMs: caller.nonceExpiresAtMs } } : {}),
+        ...(caller ? { nonce: nonceOf(caller) } : {}),
       },
     };
   },
   async act({ call, timeoutMs }, { env, signal }) {
     const answer = await pollIdentity(env, call, timeoutMs > 0);
     if (answer.webSocket) return waitOnSocket(answer.webSocket, timeoutMs, signal);
-    if (answer.status === 200) return { status: 200, body: await answer.text() };
-    const refusal: unknown = await answer.json();
-    if (isRefusal(refusal)) return refusal;
-    throw new Error(`the object answered a poll with ${answer.status}`);
+    return answer.status === 200 ? { status: 200, body: await answer.text() } : refusalIn(answer);
   },
 });
 
@@ -136,12 +129,6 @@ const receipts = route({
     return isRefusal(answer) ? answer : { status: 200, body: answer };
   },
 });
-
-/** The session that a route names, if it is the caller's own: only the key reads and acks its inboxes. */
-function ownSession(route: Route, caller: Caller | undefined): SessionId | Refusal {
-  if (caller && caller.key !== route.key) return refuse("not_owner");
-  return route.session ?? refuse("bad_route");
-}
 
 /** The shape of a handle; whose it is, the object knows. */
 function isHandle(handle: string): boolean {

@@ -7,12 +7,21 @@ import { parseJsonObject } from "../protocol/json.ts";
 import { isRefusal, type Refusal } from "../protocol/refusal.ts";
 import { checkAdmission } from "./admission.ts";
 import { authenticate, tokenFromHeader } from "./authenticate.ts";
+import { brakeAddress, brakeKey } from "./brake.ts";
 import { checkHeaders, parseQuery, readBody, targetOf } from "./guard.ts";
-import { toResponse, type Reply } from "./reply.ts";
+import { answer, type Seen } from "./observe.ts";
+import type { Reply } from "./reply.ts";
 import type { AnyRoute, Call, Route } from "./route.ts";
 
 /** One reading per set of bindings: an isolate serves many requests with the same. */
-const settingsOf = new WeakMap<Env, Settings>();
+const settingsByEnv = new WeakMap<Env, Settings>();
+
+/** The settings of a deployment. */
+export function settingsOf(env: Env): Settings {
+  const settings = settingsByEnv.get(env) ?? readSettings(env);
+  settingsByEnv.set(env, settings);
+  return settings;
+}
 
 /** A route with its plan's type closed over, for the table. */
 export function route<Plan>({ check, act, ...rest }: Route<Plan>): AnyRoute {
@@ -30,14 +39,20 @@ export function route<Plan>({ check, act, ...rest }: Route<Plan>): AnyRoute {
 
 /** Handles a request whose target and method have chosen this route. */
 export async function handle(route: AnyRoute, request: Request, env: Env): Promise<Response> {
-  return toResponse(await run(route, request, env));
+  const settings = settingsOf(env);
+  const seen: Seen = { method: route.method, route: route.path, startedMs: clock.now() };
+  return answer(await run(route, request, env, settings, seen), seen, settings, clock.now);
 }
 
-async function run(route: AnyRoute, request: Request, env: Env): Promise<Reply | Refusal> {
-  const settings = settingsOf.get(env) ?? readSettings(env);
-  settingsOf.set(env, settings);
-  const badHeaders = checkHeaders(request, settings);
-  if (badHeaders) return badHeaders;
+async function run(
+  route: AnyRoute,
+  request: Request,
+  env: Env,
+  settings: Settings,
+  seen: Seen,
+): Promise<Reply | Refusal> {
+  const rejected = checkHeaders(request, settings) ?? (await brakeAddress(request, env, settings));
+  if (rejected) return rejected;
   const bytes = await readBody(request, settings.limits.BODY_MAX_BYTES);
   if (isRefusal(bytes)) return bytes;
 
@@ -48,11 +63,16 @@ async function run(route: AnyRoute, request: Request, env: Env): Promise<Reply |
   const signed = { method: request.method, target, body: bytes };
   const caller = isAnonymous ? undefined : await authenticate(tokenFromHeader(header), signed, settings, nowMs);
   if (isRefusal(caller)) return caller;
+  if (caller) {
+    seen.key = caller.key;
+    const braked = await brakeKey(caller.key, env, settings);
+    if (braked) return braked;
+  }
 
   const query = parseQuery(target, route.query ?? [], route.many ?? []);
   if (isRefusal(query)) return query;
-  const body = request.method === "GET" ? {} : parseJsonObject(bytes);
-  if (isRefusal(body)) return body;
-  const call: Call = { env, settings, nowMs, caller, query, body, signal: request.signal };
+  const parsed = request.method === "GET" ? { object: {} } : parseJsonObject(bytes);
+  if (isRefusal(parsed)) return parsed;
+  const call: Call = { env, settings, nowMs, caller, query, body: parsed.object, signal: request.signal };
   return route.run(call);
 }

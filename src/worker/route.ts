@@ -1,8 +1,9 @@
 /** What a route is to the pipeline: what it lets in, how it reads a request, and what it then does. */
 
-import type { Key } from "../protocol/address.ts";
+import type { Key, Route as AddressRoute, SessionId } from "../protocol/address.ts";
 import type { JsonObject } from "../protocol/json.ts";
-import type { Refusal } from "../protocol/refusal.ts";
+import { refuse, type Refusal } from "../protocol/refusal.ts";
+import type { Nonce } from "../durable/calls.ts";
 import type { Env } from "../durable/env.ts";
 import type { Settings } from "../durable/settings.ts";
 import type { Reply } from "./reply.ts";
@@ -48,4 +49,15 @@ export interface Route<Plan> {
 /** A route of any plan, for the table. */
 export interface AnyRoute extends Omit<Route<unknown>, "check" | "act"> {
   readonly run: (call: Call) => Promise<Reply | Refusal>;
+}
+
+/** The session that a route names, if it is the caller's own: only the key reads and acks its inboxes. */
+export function ownSession(route: AddressRoute, caller: Pick<Caller, "key"> | undefined): SessionId | Refusal {
+  if (caller && caller.key !== route.key) return refuse("not_owner");
+  return route.session ?? refuse("bad_route");
+}
+
+/** What must be remembered of a caller's token where a replay would matter. */
+export function nonceOf({ nonce, nonceExpiresAtMs }: Caller): Nonce {
+  return { nonce, expiresAtMs: nonceExpiresAtMs };
 }

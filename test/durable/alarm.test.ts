@@ -2,7 +2,19 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { describe, expect, it } from "vitest";
 import type { Key } from "../../src/protocol/address.ts";
 import { DEFAULT_LIMITS } from "../../src/protocol/constants.ts";
-import { announce, entry, freezeAt, must, newKey, passTime, sendOne, session, stubOf, take, view } from "../support/objects.ts";
+import {
+  announce,
+  entry,
+  freezeAt,
+  must,
+  newKey,
+  passTime,
+  sendOne,
+  session,
+  stubOf,
+  take,
+  view,
+} from "../support/objects.ts";
 
 const NOW = 1_796_000_000_000;
 const { AWAY_RETAIN_MS, GHOST_RETAIN_MS, MESSAGE_RETAIN_MS, DEDUPE_RETAIN_MS } = DEFAULT_LIMITS;
@@ -15,7 +27,9 @@ function alarmOf(key: Key): Promise<number | null> {
 function tablesOf(key: Key): Promise<string[]> {
   return runInDurableObject(stubOf(key), (_, state) =>
     state.storage.sql
-      .exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf%' ESCAPE '\\'")
+      .exec<{ name: string }>(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf%' ESCAPE '\\'",
+      )
       .toArray()
       .map((row) => row.name),
   );

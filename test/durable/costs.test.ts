@@ -5,7 +5,20 @@
 
 import { runInDurableObject } from "cloudflare:test";
 import { beforeAll, describe, expect, it } from "vitest";
-import { announce, announcement, ask, entry, must, newKey, sendMany, sendOne, session, stubOf, take, view } from "../support/objects.ts";
+import {
+  announce,
+  announcement,
+  ask,
+  entry,
+  must,
+  newKey,
+  sendMany,
+  sendOne,
+  session,
+  stubOf,
+  take,
+  view,
+} from "../support/objects.ts";
 
 interface Cost {
   read: number;
@@ -56,7 +69,11 @@ describe("rows written and alarms set", () => {
     await announce(key, "s1");
     await sendOne(key, entry(key, "s1"));
     const short = await costOf(() => sendOne(key, entry(key, "s1")));
-    for (let i = 0; i < 3; i++) await sendMany(key, Array.from({ length: 64 }, () => entry(key, "s1")));
+    for (let i = 0; i < 3; i++)
+      await sendMany(
+        key,
+        Array.from({ length: 64 }, () => entry(key, "s1")),
+      );
     const long = await costOf(() => sendOne(key, entry(key, "s1")));
     expect(long.read).toBe(short.read);
   });
@@ -77,7 +94,10 @@ describe("rows written and alarms set", () => {
   it("recv of a batch: nothing of the mail; the nonce that single use asks for", async () => {
     const key = newKey();
     await announce(key, "s1");
-    await sendMany(key, Array.from({ length: 10 }, () => entry(key, "s1")));
+    await sendMany(
+      key,
+      Array.from({ length: 10 }, () => entry(key, "s1")),
+    );
     expect(await costOf(() => take(key, "s1"))).toMatchObject({ written: 0, alarms: 0 });
     const nonce = (name: string) => ({ nonce: { nonce: name, expiresAtMs: Date.now() + 121_000 } });
     await take(key, "s1", nonce("first"));
@@ -87,7 +107,10 @@ describe("rows written and alarms set", () => {
   it("ack of a batch: each message and its receipt", async () => {
     const key = newKey();
     await announce(key, "s1");
-    await sendMany(key, Array.from({ length: 11 }, () => entry(key, "s1")));
+    await sendMany(
+      key,
+      Array.from({ length: 11 }, () => entry(key, "s1")),
+    );
     const acks = (await take(key, "s1")).items!.map((item) => item.ack);
     const ackAll = (handles: string[]) => must(key, "ack", { session: session("s1"), acks: handles });
     await ackAll(acks.slice(0, 1));

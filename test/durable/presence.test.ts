@@ -2,7 +2,21 @@ import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { DEFAULT_LIMITS } from "../../src/protocol/constants.ts";
 import { classifyPresence } from "../../src/protocol/presence.ts";
-import { announce, announcement, ask, entry, freezeAt, must, newKey, passTime, sendOne, session, stubOf, take, view } from "../support/objects.ts";
+import {
+  announce,
+  announcement,
+  ask,
+  entry,
+  freezeAt,
+  must,
+  newKey,
+  passTime,
+  sendOne,
+  session,
+  stubOf,
+  take,
+  view,
+} from "../support/objects.ts";
 
 const NOW = 1_796_000_000_000;
 const { AWAY_RETAIN_MS, LIVE_MS, SESSIONS_MAX } = DEFAULT_LIMITS;
@@ -202,7 +216,11 @@ it("tells a sender the presence of the addressed session, not of its sibling", a
   await announce(key, "sleeper");
   freezeAt(NOW + LIVE_MS + 1_000);
   await announce(key, "awake");
-  expect(await sendOne(key, entry(key, "sleeper"))).toMatchObject({ presence: "away", age_ms: LIVE_MS + 1_000, queued: 1 });
+  expect(await sendOne(key, entry(key, "sleeper"))).toMatchObject({
+    presence: "away",
+    age_ms: LIVE_MS + 1_000,
+    queued: 1,
+  });
   expect(await sendOne(key, entry(key, "awake"))).toMatchObject({ presence: "live", age_ms: 0 });
   expect(await sendOne(key, entry(key, undefined))).toMatchObject({ presence: "live", age_ms: 0 });
   const toNobody = await sendOne(key, entry(key, "never-seen"));

@@ -173,6 +173,24 @@ describe("a token", () => {
   });
 });
 
+it("takes no body of a signer for a refusal of its own, whatever its fields say", async () => {
+  const a = await agent();
+  for (const body of [
+    { refused: "x" },
+    { refused: "bad_json", status: 200 },
+    { refused: "stale", retry_after_s: "a\nb" },
+  ]) {
+    for (const [method, target] of [
+      ["POST", "/ack"],
+      ["POST", "/send"],
+      ["PUT", "/contacts"],
+    ] as const) {
+      expect(await a.request(method, target, body)).toMatchObject({ status: 400, body: { error: "unknown_field" } });
+    }
+  }
+  expect(await a.request("GET", "/health?token=x")).toMatchObject({ status: 400, body: { error: "bad_query" } });
+});
+
 it("tells a refused sender when to come again, and keeps what is stored", async () => {
   const [a, b] = await pair();
   for (let i = 0; i < 8; i++) expect((await a.send(b.route("s"), `message ${i}`)).status).toBe(202);

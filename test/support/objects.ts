@@ -63,7 +63,12 @@ export async function must<Operation extends keyof IdentityCalls>(
   return answer;
 }
 
-export function announcement(pubkey: Key, id: string, ts = clock.now(), fields: Partial<Announcement> = {}): Announcement {
+export function announcement(
+  pubkey: Key,
+  id: string,
+  ts = clock.now(),
+  fields: Partial<Announcement> = {},
+): Announcement {
   return { pubkey, name: "agent", session: { session_id: session(id) }, ts, sig: `sig-${ts}`, ...fields };
 }
 

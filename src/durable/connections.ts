@@ -1,0 +1,29 @@
+/** What is open to an identity's sessions: sockets and parked polls, asked one session at a time. */
+
+import type { SessionId } from "../protocol/address.ts";
+import type { PollHub } from "./poll-hub.ts";
+import type { Connections } from "./presence-desk.ts";
+import type { SocketHub } from "./socket-hub.ts";
+
+export class OpenConnections implements Connections {
+  readonly #sockets: SocketHub;
+  readonly #polls: PollHub;
+
+  constructor(sockets: SocketHub, polls: PollHub) {
+    this.#sockets = sockets;
+    this.#polls = polls;
+  }
+
+  hasSocket(session: SessionId): boolean {
+    return this.#sockets.of(session) !== undefined;
+  }
+
+  signOfLifeMs(session: SessionId): number | undefined {
+    return this.#sockets.of(session)?.signOfLifeMs ?? this.#polls.of(session)?.sinceMs;
+  }
+
+  /** The session that has been connected longest: the one that mail to the bare key goes to. */
+  first(): SessionId | undefined {
+    return this.#sockets.all()[0]?.facts.session ?? this.#polls.all()[0]?.session;
+  }
+}

@@ -1,0 +1,280 @@
+/**
+ * An identity at work: what its object does with a call once it is let in. It brings together what is
+ * kept, what is open, and what must be told to others; each decision itself is in a desk.
+ *
+ * Every write is one synchronous read-decide-write in a shared commit; whatever is awaited, what was
+ * read before it is read again.
+ */
+
+import type { Key, SessionId } from "../protocol/address.ts";
+import { CLOSE } from "../protocol/frames.ts";
+import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
+import type { Census, Entry, IdentityCalls, PollCall, Receipt, SocketCall, Stored, View } from "./calls.ts";
+import { clock } from "./clock.ts";
+import { OpenConnections } from "./connections.ts";
+import type { Env } from "./env.ts";
+import { isEmpty, isGhost, nextWake } from "./expiry.ts";
+import { GroupCommit } from "./group-commit.ts";
+import { IdentityStorage } from "./identity-storage.ts";
+import { ack, ackThrough, beginPoll, claim, countThrough, enqueue, readForPoll } from "./mail-desk.ts";
+import { Outbound } from "./outbound.ts";
+import { TIMEOUT_ANSWER } from "./poll-answer.ts";
+import { PollHub } from "./poll-hub.ts";
+import { announce, census, mayViewAll, presenceOf, publishContacts, unregister, viewRoster } from "./presence-desk.ts";
+import { pushWaiting } from "./push.ts";
+import type { Heard } from "./roster-store.ts";
+import type { Settings } from "./settings.ts";
+import { beginSocket, endSocket } from "./socket-desk.ts";
+import { SocketHub, type SessionSocket } from "./socket-hub.ts";
+
+/** Should an alarm's handler fail half-way, it runs again after this. */
+export const ALARM_RETRY_MS = 60_000;
+
+type Call<Operation extends keyof IdentityCalls> = IdentityCalls[Operation]["call"];
+type Answer<Operation extends keyof IdentityCalls> = IdentityCalls[Operation]["answer"] | Refusal;
+
+export class Identity {
+  readonly sockets: SocketHub;
+  readonly #ctx: DurableObjectState;
+  readonly #settings: Settings;
+  readonly #polls: PollHub;
+  readonly #connections: OpenConnections;
+  readonly #commits: GroupCommit;
+  readonly #outbound: Outbound;
+  readonly #heard: Heard;
+  #kept: IdentityStorage | undefined;
+
+  constructor(ctx: DurableObjectState, env: Env, settings: Settings) {
+    this.#ctx = ctx;
+    this.#settings = settings;
+    this.sockets = new SocketHub(ctx);
+    this.#polls = new PollHub(ctx);
+    this.#connections = new OpenConnections(this.sockets, this.#polls);
+    const heard = (session: SessionId) => this.#connections.signOfLifeMs(session);
+    this.#heard = heard;
+    this.#commits = new GroupCommit(ctx.storage, () => {
+      this.#kept = IdentityStorage.open(ctx.storage, settings, heard); // what is in memory may be wrong
+    });
+    this.#outbound = new Outbound(env, this.#commits, settings.directoryShards);
+    this.#kept = IdentityStorage.open(ctx.storage, settings, heard);
+    this.#repair(clock.now());
+  }
+
+  async announce({ key, announcement, public: shown }: Call<"announce">): Promise<Answer<"announce">> {
+    const { limits } = this.#settings;
+    const answer = await this.#commits.run(() =>
+      announce(this.#keep(key), announcement, shown, this.#connections, limits, clock.now()),
+    );
+    await this.#tellDirectory();
+    return answer;
+  }
+
+  /** All is done, the goodbyes too, before the session's socket closes. */
+  async unregister(call: Call<"unregister">): Promise<Answer<"unregister">> {
+    const answer = await this.#commits.run(() =>
+      unregister(this.#keep(call.key), call, this.#settings.limits, clock.now()),
+    );
+    if (isRefusal(answer)) return answer;
+    this.#polls.end(call.session);
+    if (this.#kept) await this.#outbound.sendGoodbyes(this.#kept);
+    await this.#tellDirectory();
+    this.sockets.of(call.session)?.close(CLOSE.unregistered, "unregistered");
+    return answer;
+  }
+
+  view({ viewer, scope }: Call<"view">): View {
+    const nowMs = clock.now();
+    if (!this.#kept) return { roster: [], gone: [], view_at_ms: nowMs };
+    const seesAll =
+      this.#settings.access === "open" ||
+      (scope === "identity" && viewer !== undefined && mayViewAll(this.#kept, viewer));
+    return viewRoster(this.#kept, this.#connections, seesAll, this.#settings.limits, nowMs);
+  }
+
+  async enqueue({ key, entries }: Call<"enqueue">): Promise<Answer<"enqueue">> {
+    const results = await this.#commits.run(() => entries.map((entry) => this.#enqueue(key, entry, clock.now())));
+    for (const session of new Set(entries.map((entry) => entry.session))) this.#wake(session);
+    await this.#tellDirectory();
+    return { results };
+  }
+
+  ack({ session, acks }: Call<"ack">): Promise<Answer<"ack">> {
+    return this.#commits.run((): Answer<"ack"> =>
+      this.#kept ? ack(this.#kept, session, acks, clock.now()) : { removed: 0 },
+    );
+  }
+
+  async contacts({ key, contacts, ts }: Call<"contacts">): Promise<Answer<"contacts">> {
+    const answer = await this.#commits.run(() => publishContacts(this.#keep(key), contacts, ts, clock.now()));
+    await this.#tellDirectory();
+    return answer;
+  }
+
+  receipts({ sender, msgIds }: Call<"receipts">): Answer<"receipts"> {
+    const ofMail = this.#kept?.inboxes.receipts(sender, msgIds);
+    const ofKnocks = this.#kept?.contacts.receipts(sender);
+    const receipts = msgIds.map(
+      (msg_id): Receipt => ofMail?.get(msg_id) ?? ofKnocks?.get(msg_id) ?? { msg_id, state: "unknown" },
+    );
+    return { receipts };
+  }
+
+  census(): Census {
+    return census(this.#kept, this.#settings.limits, clock.now());
+  }
+
+  async forget({ key, nonce }: Call<"forget">): Promise<Answer<"forget">> {
+    const isFresh = await this.#commits.run(() => this.#keep(key).nonces.use(nonce));
+    if (!isFresh) return refuse("replay");
+    for (const socket of this.sockets.all()) socket.close(CLOSE.unregistered, "forgotten");
+    for (const poll of this.#polls.all()) this.#polls.end(poll.session);
+    await this.#outbound.forget(key);
+    await this.#clear();
+    // The used nonce is all that stays, until its window has passed: a replay must not wipe a new life.
+    await this.#commits.run(() => {
+      const kept = this.#keep(key);
+      kept.nonces.use(nonce);
+      kept.armFor({ nonceExpiresAtMs: nonce.expiresAtMs });
+    });
+    return { forgotten: true };
+  }
+
+  /** Answers at once if something waits or the caller would not; else parks the poll on a socket. */
+  async poll(call: PollCall, mayPark: boolean): Promise<Response | Refusal> {
+    const refusal = await this.#commits.run(() => {
+      // Without a nonce to remember, a poll of an identity that nobody ever was keeps nothing.
+      const kept = call.nonce ? this.#keep(call.key) : this.#kept;
+      return kept && beginPoll(kept, call, clock.now());
+    });
+    if (refusal) return refusal;
+    // No await from here on: what was enqueued before this turn is read below, what comes after finds the poll.
+    const { session, max = 1 } = call;
+    const isList = call.max !== undefined;
+    const sinceMs = clock.now();
+    const answer = this.#kept && readForPoll(this.#kept, session, max, isList, sinceMs);
+    if (answer !== undefined) return new Response(answer);
+    if (!mayPark) return new Response(TIMEOUT_ANSWER);
+    return new Response(null, { status: 101, webSocket: this.#polls.park({ session, isList, max, sinceMs }) });
+  }
+
+  /** Opens a session's socket: it owns the session's mail from here on, and what waits is pushed at once. */
+  async connect({ key, session, nonce }: SocketCall): Promise<Response | Refusal> {
+    const nowMs = clock.now();
+    const refusal = await this.#commits.run(() =>
+      beginSocket(this.#keep(key), session, nonce, this.#settings.limits, nowMs),
+    );
+    if (refusal) return refusal;
+    const kept = this.#keep(key);
+    const { door, socket } = this.sockets.accept(key, session, kept.inboxes.notices.pushedThrough(session), nowMs);
+    const { generation } = kept;
+    socket.welcome(generation, nowMs, countThrough(kept, session, Number.MAX_SAFE_INTEGER));
+    pushWaiting(kept, socket, nowMs);
+    await this.#tellDirectory();
+    return door;
+  }
+
+  /** A cumulative ack of what was pushed on a socket; then there is room for more. */
+  async ackThrough(socket: SessionSocket, through: number): Promise<void> {
+    const { session } = socket.facts;
+    await this.#commits.run(() => this.#kept && ackThrough(this.#kept, session, through, clock.now()));
+    const now = this.sockets.of(session); // superseded while this ack was on its way, the newer one pushes for itself
+    if (this.#kept && now) pushWaiting(this.#kept, now, clock.now());
+  }
+
+  /** A socket is gone, by whatever way: silence from here on, and its last sign of life is written down. */
+  async disconnected(socket: SessionSocket, wasClean: boolean): Promise<void> {
+    if (this.#connections.hasSocket(socket.facts.session)) return; // a newer one lives
+    const seenAtMs = wasClean ? clock.now() : socket.signOfLifeMs;
+    await this.#commits.run(() => this.#kept && endSocket(this.#kept, socket, seenAtMs));
+  }
+
+  /** Lets go what is due and sets the next alarm. May run late, twice, or for nothing. */
+  async expire(): Promise<void> {
+    const nowMs = clock.now();
+    this.#kept?.setAlarm(nowMs + ALARM_RETRY_MS); // first of all: whatever fails below, the clock goes on
+    await this.#commits.run(() => this.#kept?.expire(nowMs));
+    if (this.#kept) await this.#outbound.sendGoodbyes(this.#kept);
+    await this.#tellDirectory();
+    for (const socket of this.sockets.all()) {
+      if (this.#kept) pushWaiting(this.#kept, socket, nowMs); // tells of what just expired
+      if (nowMs - socket.facts.sinceMs >= this.#settings.limits.SOCKET_MAX_MS) {
+        socket.close(CLOSE.signAgain, "sign_again");
+      }
+    }
+    await this.#rest(clock.now());
+  }
+
+  #enqueue(key: Key, entry: Entry, nowMs: number): Stored | Refusal {
+    const isMail = entry.kind === "message";
+    if (isMail && !this.#admits(key, entry.sender)) return refuse("not_paired");
+    const kept = this.#keep(key);
+    const state = enqueue(kept, entry, nowMs);
+    if (isRefusal(state)) return state;
+    const owner = entry.session ?? this.#connections.first();
+    if (entry.session === undefined && owner !== undefined) claim(kept, owner);
+    const answer: Stored = { state, msg_id: entry.msgId };
+    if (!isMail) return answer; // a stranger learns nothing of presence
+    const presence = presenceOf(kept, entry.session, this.#settings.limits, nowMs);
+    return { ...answer, ...presence, queued: kept.inboxes.count(owner ?? "") };
+  }
+
+  /** Contacts and the identity's own sessions; under ACCESS=open also anyone, until contacts are published. */
+  #admits(key: Key, sender: Key): boolean {
+    if (sender === key) return true;
+    const contacts = this.#kept?.contacts.list();
+    return contacts ? contacts.keys.has(sender) : this.#settings.access === "open";
+  }
+
+  /** Hands a session what came for it; mail to the bare key was claimed by who has been connected longest. */
+  #wake(addressed: SessionId | undefined): void {
+    const session = addressed ?? this.#connections.first();
+    if (session === undefined || !this.#kept) return;
+    const nowMs = clock.now();
+    const socket = this.sockets.of(session);
+    if (socket) return pushWaiting(this.#kept, socket, nowMs);
+    const poll = this.#polls.of(session);
+    const answer = poll && readForPoll(this.#kept, session, poll.max, poll.isList, nowMs);
+    if (answer !== undefined) poll?.answer(answer);
+  }
+
+  /** The identity's storage, made if this is its first write. */
+  #keep(key: Key): IdentityStorage {
+    this.#kept ??= IdentityStorage.create(this.#ctx.storage, this.#settings, this.#heard, key, clock.now());
+    return this.#kept;
+  }
+
+  async #tellDirectory(): Promise<void> {
+    if (this.#kept) await this.#outbound.tellDirectory(this.#kept);
+  }
+
+  /** What a stop of the bus left wrong: sockets that are no more, an alarm that the platform gave up. */
+  #repair(nowMs: number): void {
+    if (!this.#kept) return;
+    this.#kept.roster.repairConnected((session) => this.#connections.hasSocket(session), nowMs);
+    if ((this.#kept.alarmAtMs ?? nowMs) < nowMs - ALARM_RETRY_MS) this.#kept.setAlarm(nowMs);
+  }
+
+  /** The alarm's last step: set the next one, or delete what is left of a ghost. */
+  async #rest(nowMs: number): Promise<void> {
+    const kept = this.#kept;
+    if (!kept) return;
+    const { limits } = this.#settings;
+    const oldestSocket = this.sockets.all()[0];
+    const socketDueAtMs = oldestSocket && oldestSocket.facts.sinceMs + limits.SOCKET_MAX_MS;
+    const facts = { ...kept.facts(), socketDueAtMs };
+    const now = { ...facts, emptiedAtMs: isEmpty(facts) ? (facts.emptiedAtMs ?? nowMs) : undefined };
+    if (isGhost(now, nowMs, limits)) {
+      await this.#clear();
+      await this.#outbound.unlist(kept.key);
+      return;
+    }
+    kept.setEmptied(now.emptiedAtMs ?? null);
+    kept.setAlarm(nextWake(now, limits) ?? null);
+  }
+
+  /** Deletes everything, the alarm too. Nothing may be awaited between the decision and this. */
+  async #clear(): Promise<void> {
+    this.#kept = undefined;
+    await this.#ctx.storage.deleteAll();
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * What a key signed, checked before anything of it is kept: by the door for requests, by a socket's
+ * object for frames, with the same checks in the same order. Nothing here reads storage.
+ */
+
+import type { Key } from "../protocol/address.ts";
+import {
+  isTimely,
+  verifyAnnouncement,
+  verifyUnregister,
+  type Announcement,
+  type Unregister,
+} from "../protocol/announcement.ts";
+import { encodeBase64url } from "../protocol/base64url.ts";
+import { messageBytes, sha256 } from "../protocol/canonical.ts";
+import { isMessageTimely, parseMessage, verifyMessage, type Delivery } from "../protocol/message.ts";
+import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
+import type { Entry, Goodbye } from "./calls.ts";
+import type { Settings } from "./settings.ts";
+
+/** A delivery that is whole, timely and truly its sender's: whose inbox, and what goes into it. */
+export interface Intake {
+  readonly to: Key;
+  readonly entry: Entry;
+}
+
+/**
+ * Checks one delivery: schema, sender, route, time, signature, in this order.
+ * @param sender the key that signed the request; undefined under ACCESS=open, where the payload's own signature speaks
+ */
+export async function takeDelivery(
+  { to, payload }: Delivery,
+  sender: Key | undefined,
+  { limits }: Settings,
+  nowMs: number,
+): Promise<Intake | Refusal> {
+  const message = parseMessage(payload, limits);
+  if (isRefusal(message)) return message;
+  if (sender !== undefined && message.from !== sender) return refuse("sender_mismatch");
+  if (to.key !== message.to) return refuse("route_mismatch");
+  if (!isMessageTimely(message.ts, nowMs, limits)) return refuse("ts_out_of_range", { now_ms: nowMs });
+  if (!(await verifyMessage(message))) return refuse("bad_payload_signature");
+  const entry: Entry = {
+    sender: message.from,
+    ...(to.session === undefined ? {} : { session: to.session }),
+    msgId: message.msg_id,
+    kind: message.kind,
+    ts: message.ts,
+    digest: encodeBase64url(await sha256(messageBytes(message))),
+    payload: JSON.stringify(message), // what the object stores, and never reads
+  };
+  return { to: to.key, entry };
+}
+
+/** All deliveries or none: a half-taken batch could not be told from a whole one. A refusal names which. */
+export async function takeDeliveries(
+  deliveries: readonly Delivery[],
+  sender: Key | undefined,
+  settings: Settings,
+  nowMs: number,
+): Promise<Intake[] | Refusal> {
+  const taken: Intake[] = [];
+  for (const [index, delivery] of deliveries.entries()) {
+    const intake = await takeDelivery(delivery, sender, settings, nowMs);
+    if (isRefusal(intake)) return { ...intake, index };
+    taken.push(intake);
+  }
+  return taken;
+}
+
+/** An announcement and its public part, both the key's own and of now. */
+export async function takeAnnouncement(
+  announcement: Announcement,
+  shown: Announcement | undefined,
+  { limits, access }: Settings,
+  nowMs: number,
+): Promise<{ announcement: Announcement; public?: Announcement } | Refusal> {
+  if (shown && !isSameSession(shown, announcement)) return refuse("bad_field");
+  if (!isTimely(announcement.ts, nowMs, limits)) return refuse("ts_out_of_range", { now_ms: nowMs });
+  for (const signed of shown ? [announcement, shown] : [announcement]) {
+    if (!(await verifyAnnouncement(signed))) return refuse("bad_payload_signature");
+  }
+  if (shown) return { announcement, public: shown };
+  return access === "open" ? { announcement, public: announcement } : { announcement }; // the original shows all to all
+}
+
+/** A signed goodbye, and those for peers that ride on it. */
+export async function takeUnregister(
+  unregister: Unregister,
+  goodbyes: readonly Delivery[],
+  settings: Settings,
+  nowMs: number,
+): Promise<Goodbye[] | Refusal> {
+  if (!isTimely(unregister.ts, nowMs, settings.limits)) return refuse("ts_out_of_range", { now_ms: nowMs });
+  if (!(await verifyUnregister(unregister))) return refuse("bad_payload_signature");
+  return takeDeliveries(goodbyes, unregister.pubkey, settings, nowMs);
+}
+
+/** A second announcement says less of the same session at the same instant, never something of another. */
+function isSameSession(a: Announcement, b: Announcement): boolean {
+  return a.pubkey === b.pubkey && a.ts === b.ts && a.session.session_id === b.session.session_id;
+}

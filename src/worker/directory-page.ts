@@ -1,0 +1,66 @@
+/** Walking through the identities of a bus, a page at a time, over all shards of the directory. */
+
+import { parseKey, type Key } from "../protocol/address.ts";
+import { PAGE_DEFAULT, PAGE_MAX } from "../protocol/constants.ts";
+import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
+import { shardOf } from "../durable/directory-shards.ts";
+import { askDirectory } from "./ask.ts";
+import { wholeOf } from "./query.ts";
+import type { Call } from "./route.ts";
+
+/** Identities asked at a time: the platform may cancel a seventh connection. */
+const ASKED_AT_A_TIME = 6;
+
+/** Which page is asked for. */
+export interface Page {
+  readonly limit: number;
+  readonly shard: number;
+  readonly after?: Key;
+}
+
+/** Reads `limit` and `cursor`: the cursor is the last key of the page before, and its shard follows from it. */
+export function parsePage({ query, settings }: Pick<Call, "query" | "settings">): Page | Refusal {
+  const limit = wholeOf(query, "limit", 1, PAGE_MAX, PAGE_DEFAULT);
+  if (isRefusal(limit)) return limit;
+  const [cursor] = query.get("cursor") ?? [];
+  if (cursor === undefined) return { limit, shard: 0 };
+  const after = parseKey(cursor);
+  return after ? { limit, shard: shardOf(after, settings.directoryShards), after } : refuse("bad_query");
+}
+
+/**
+ * The keys of a page, those that show themselves or all that have an object, and the cursor of the next.
+ * A page may be the last and full: the next is then empty.
+ */
+export async function pageOfKeys(
+  { env, settings }: Pick<Call, "env" | "settings">,
+  page: Page,
+  isShown: boolean,
+): Promise<{ keys: Key[]; cursor?: Key } | Refusal> {
+  const keys: Key[] = [];
+  let { after } = page;
+  for (let shard = page.shard; shard < settings.directoryShards; shard++) {
+    const limit = page.limit - keys.length;
+    const call = { limit, isShown, ...(after === undefined ? {} : { after }) };
+    const found = await askDirectory(env, shard, "page", call);
+    if (isRefusal(found)) return found;
+    keys.push(...found.keys);
+    after = undefined;
+    if (keys.length >= page.limit) return { keys, cursor: keys.at(-1)! };
+  }
+  return { keys };
+}
+
+/** Asks each identity of a page; who refuses is left out. */
+export async function askEach<Answer extends object>(
+  keys: readonly Key[],
+  ask: (key: Key) => Promise<Answer | Refusal>,
+): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (let i = 0; i < keys.length; i += ASKED_AT_A_TIME) {
+    for (const answer of await Promise.all(keys.slice(i, i + ASKED_AT_A_TIME).map(ask))) {
+      if (!isRefusal(answer)) answers.push(answer);
+    }
+  }
+  return answers;
+}

@@ -1,0 +1,177 @@
+/** When an alarm must ring next, and when an identity is a ghost: as tables, and for whatever is kept. */
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { DEFAULT_LIMITS, type Limits } from "../../src/protocol/constants.ts";
+import { isEmpty, isGhost, nextWake, type Kept } from "../../src/durable/expiry.ts";
+
+const HOUR = 3_600_000;
+/** A whole hour, so that a row shows at sight whether it is swept. */
+const NOW = 499_000 * HOUR;
+const { AWAY_RETAIN_MS, MESSAGE_RETAIN_MS, KNOCK_RETAIN_MS, DEDUPE_RETAIN_MS, GHOST_RETAIN_MS } = DEFAULT_LIMITS;
+
+type Instant = Exclude<keyof Kept, "hasContacts">;
+
+/** How long after each instant it is due, and whether a reader would see that it is still there. */
+const KINDS: { readonly [Name in Instant]-?: { readonly retain?: keyof Limits; readonly isSwept?: true } } = {
+  seenAtMs: { retain: "AWAY_RETAIN_MS" },
+  messageAtMs: { retain: "MESSAGE_RETAIN_MS" },
+  knockAtMs: { retain: "KNOCK_RETAIN_MS" },
+  emptiedAtMs: { retain: "GHOST_RETAIN_MS" },
+  callDueAtMs: {},
+  socketDueAtMs: {},
+  buriedAtMs: { retain: "AWAY_RETAIN_MS", isSwept: true },
+  receiptAtMs: { retain: "DEDUPE_RETAIN_MS", isSwept: true },
+  nonceExpiresAtMs: { isSwept: true },
+};
+const NAMES = Object.keys(KINDS) as Instant[];
+
+const kept = (instants: Partial<Kept>): Kept => ({ hasContacts: false, ...instants });
+
+const ROWS: readonly { kept: Partial<Kept>; wake: number | undefined; why: string }[] = [
+  { kept: {}, wake: undefined, why: "nothing is kept, so nothing is ever due" },
+  { kept: { hasContacts: true }, wake: undefined, why: "a contact list has no end of its own" },
+  { kept: { seenAtMs: NOW }, wake: NOW + AWAY_RETAIN_MS, why: "a silent session is gone after three days" },
+  { kept: { messageAtMs: NOW }, wake: NOW + MESSAGE_RETAIN_MS, why: "mail expires with a receipt" },
+  { kept: { knockAtMs: NOW }, wake: NOW + KNOCK_RETAIN_MS, why: "a knock makes room after a day" },
+  { kept: { callDueAtMs: NOW + 5 }, wake: NOW + 5, why: "a goodbye is tried again when it was said to be" },
+  { kept: { socketDueAtMs: NOW + 5 }, wake: NOW + 5, why: "a socket must sign again, or its age be kept" },
+  { kept: { emptiedAtMs: NOW }, wake: NOW + GHOST_RETAIN_MS, why: "a ghost is deleted a day after it was emptied" },
+  { kept: { buriedAtMs: NOW }, wake: NOW + AWAY_RETAIN_MS, why: "a tombstone at a whole hour is swept at it" },
+  {
+    kept: { buriedAtMs: NOW + 1 },
+    wake: NOW + AWAY_RETAIN_MS + HOUR,
+    why: "readers pass over a tombstone whose time has come, so one sweep an hour is enough",
+  },
+  {
+    kept: { receiptAtMs: NOW + 1 },
+    wake: NOW + DEDUPE_RETAIN_MS + HOUR,
+    why: "a retry so late is refused by its own time, whether its id is remembered or not",
+  },
+  {
+    kept: { nonceExpiresAtMs: NOW + 121_000 },
+    wake: NOW + HOUR,
+    why: "a nonce past its window is refused by the clock, remembered or not",
+  },
+  {
+    kept: { seenAtMs: NOW, messageAtMs: NOW - MESSAGE_RETAIN_MS + 7, knockAtMs: NOW },
+    wake: NOW + 7,
+    why: "the soonest decides",
+  },
+  {
+    kept: { nonceExpiresAtMs: NOW + 1, callDueAtMs: NOW + 2 },
+    wake: NOW + 2,
+    why: "what is only swept does not hold up what is due",
+  },
+  { kept: { seenAtMs: 0 }, wake: AWAY_RETAIN_MS, why: "long overdue is due then, and so at once" },
+];
+
+describe("the next alarm", () => {
+  for (const { kept: instants, wake, why } of ROWS) {
+    it(`of ${JSON.stringify(instants)}: ${why}`, () => {
+      expect(nextWake(kept(instants), DEFAULT_LIMITS)).toBe(wake);
+    });
+  }
+});
+
+const GHOSTS: readonly { kept: Partial<Kept>; isGhost: boolean; why: string }[] = [
+  { kept: { emptiedAtMs: NOW - GHOST_RETAIN_MS }, isGhost: true, why: "it was empty for a day" },
+  { kept: { emptiedAtMs: NOW - GHOST_RETAIN_MS + 1 }, isGhost: false, why: "the day is not over" },
+  { kept: {}, isGhost: false, why: "nobody has written down since when it is empty" },
+  {
+    kept: { emptiedAtMs: NOW - GHOST_RETAIN_MS, hasContacts: true },
+    isGhost: false,
+    why: "whom it admits must not be forgotten by sleeping",
+  },
+  {
+    kept: { emptiedAtMs: NOW - GHOST_RETAIN_MS, messageAtMs: NOW },
+    isGhost: false,
+    why: "nothing unacked is reaped, whatever was written down before",
+  },
+];
+
+describe("a ghost", () => {
+  for (const { kept: instants, isGhost: expected, why } of GHOSTS) {
+    it(`${expected ? "is" : "is not"} ${JSON.stringify(instants)}: ${why}`, () => {
+      expect(isGhost(kept(instants), NOW, DEFAULT_LIMITS)).toBe(expected);
+    });
+  }
+
+  it("keeps nothing of any kind", () => {
+    expect(isEmpty(kept({}))).toBe(true);
+    expect(isEmpty(kept({ emptiedAtMs: NOW }))).toBe(true);
+    expect(isEmpty(kept({ hasContacts: true }))).toBe(false);
+    for (const name of NAMES.filter((each) => each !== "emptiedAtMs")) {
+      expect(isEmpty(kept({ [name]: NOW })), name).toBe(false);
+    }
+  });
+});
+
+/** Any of the instants, any of them absent, near or far. */
+const anything: fc.Arbitrary<Kept> = fc
+  .record(
+    Object.fromEntries(NAMES.map((name) => [name, fc.nat({ max: 2 * NOW })])) as Record<Instant, fc.Arbitrary<number>>,
+    { requiredKeys: [] },
+  )
+  .map(kept);
+
+const limitsOf = fc
+  .record({
+    AWAY_RETAIN_MS: fc.integer({ min: 1, max: 9 * AWAY_RETAIN_MS }),
+    MESSAGE_RETAIN_MS: fc.integer({ min: 1, max: 9 * MESSAGE_RETAIN_MS }),
+    KNOCK_RETAIN_MS: fc.integer({ min: 1, max: 9 * KNOCK_RETAIN_MS }),
+    DEDUPE_RETAIN_MS: fc.integer({ min: 1, max: 9 * DEDUPE_RETAIN_MS }),
+    GHOST_RETAIN_MS: fc.integer({ min: 1, max: 9 * GHOST_RETAIN_MS }),
+  })
+  .map((some): Limits => ({ ...DEFAULT_LIMITS, ...some }));
+
+/** When each thing that is kept is due. */
+function dueTimes(what: Kept, limits: Limits): { dueAtMs: number; isSwept: boolean }[] {
+  return NAMES.flatMap((name) => {
+    const { retain, isSwept = false } = KINDS[name];
+    const instant = what[name];
+    return instant === undefined ? [] : [{ dueAtMs: instant + (retain ? limits[retain] : 0), isSwept }];
+  });
+}
+
+describe("whatever is kept", () => {
+  it("the alarm is never later than what is due, and for a sweep at most an hour later", () => {
+    fc.assert(
+      fc.property(anything, limitsOf, (what, limits) => {
+        const wake = nextWake(what, limits) ?? Infinity;
+        for (const { dueAtMs, isSwept } of dueTimes(what, limits)) {
+          expect(wake).toBeLessThanOrEqual(isSwept ? dueAtMs + HOUR : dueAtMs);
+        }
+      }),
+    );
+  });
+
+  it("the alarm is never before the first thing is due, so that an object is not woken for nothing", () => {
+    fc.assert(
+      fc.property(anything, limitsOf, (what, limits) => {
+        const first = Math.min(...dueTimes(what, limits).map(({ dueAtMs }) => dueAtMs));
+        expect(nextWake(what, limits) ?? Infinity).toBeGreaterThanOrEqual(first);
+      }),
+    );
+  });
+
+  it("sweeps of one hour fall on one instant, so that many cost one alarm", () => {
+    const inOneHour = fc.tuple(fc.integer({ min: 1, max: HOUR }), fc.integer({ min: 1, max: HOUR }));
+    fc.assert(
+      fc.property(inOneHour, ([a, b]) => {
+        const wakeAfter = (ms: number) => nextWake(kept({ nonceExpiresAtMs: NOW + ms }), DEFAULT_LIMITS);
+        expect(wakeAfter(a)).toBe(wakeAfter(b));
+      }),
+    );
+  });
+
+  it("one thing more never makes the alarm later", () => {
+    fc.assert(
+      fc.property(anything, anything, (what, more) => {
+        const wake = (each: Kept) => nextWake(each, DEFAULT_LIMITS) ?? Infinity;
+        const added = Object.fromEntries(NAMES.filter((name) => !(name in what)).map((name) => [name, more[name]]));
+        expect(wake({ ...what, ...added })).toBeLessThanOrEqual(wake(what));
+      }),
+    );
+  });
+});

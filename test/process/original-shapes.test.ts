@@ -1,0 +1,193 @@
+/**
+ * The HTTP calls of the original Rust client, which signs messages and announcements but no request: served under
+ * ACCESS=open on loopback, and refused with a way out everywhere else.
+ */
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { text as readText } from "node:stream/consumers";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { PROJECT_DIR, startBus, type LocalBus } from "../../scripts/local-bus.ts";
+import { parseRosterEntry, verifyAnnouncement, type Announcement } from "../../src/protocol/announcement.ts";
+import { isRefusal } from "../../src/protocol/refusal.ts";
+import { exchange, keyOf, signAnnouncement, signerOf, signMessage, type Answer, type Json } from "../support/agent.ts";
+
+/** The original client's calls, and nothing that it does not send. */
+class OriginalClient {
+  readonly #origin: URL;
+  readonly #signer: Awaited<ReturnType<typeof signerOf>>;
+  readonly #session;
+  readonly name: string;
+  #ts = Date.now();
+
+  private constructor(url: string, name: string, signer: OriginalClient["signer"]) {
+    this.#origin = new URL(url);
+    this.#signer = signer;
+    this.name = name;
+    this.#session = { session_id: `${name}-1`, cwd: `/home/${name}`, git_root: name, summary: "reads the code" };
+  }
+
+  static async start(url: string, name: string): Promise<OriginalClient> {
+    return new OriginalClient(url, name, await signerOf(crypto.getRandomValues(new Uint8Array(32))));
+  }
+
+  get signer() {
+    return this.#signer;
+  }
+
+  get route(): string {
+    return `${this.#signer.key}#${this.#session.session_id}`;
+  }
+
+  announce(): Promise<Answer> {
+    return this.#post("/announce", signAnnouncement(this.#signer, this.#stamped({ name: this.name })));
+  }
+
+  roster(): Promise<Answer> {
+    return exchange(this.#origin, "GET", "/roster");
+  }
+
+  send(to: string, text: string): Promise<Answer> {
+    const input = { to: keyOf(to), text, ts: this.#ts++, reply_to: this.route };
+    return this.#post("/send", { to, payload: signMessage(this.#signer, input) });
+  }
+
+  recv(timeoutMs: number): Promise<Answer> {
+    const me = this.route.replace("#", "%23");
+    return exchange(this.#origin, "GET", `/recv?me=${me}&timeout_ms=${timeoutMs}`);
+  }
+
+  ack(handle: string): Promise<Answer> {
+    return this.#post("/ack", { me: this.route, ack: handle });
+  }
+
+  unregister(): Promise<Answer> {
+    return this.#post("/unregister", { pubkey: this.#signer.key, session: this.#session });
+  }
+
+  #stamped<T>(fields: T) {
+    return { ...fields, session: this.#session, ts: this.#ts++ };
+  }
+
+  #post(target: string, body: Json): Promise<Answer> {
+    const headers = { "content-type": "application/json" };
+    return exchange(this.#origin, "POST", target, { headers, body: JSON.stringify(body) });
+  }
+}
+
+describe("under ACCESS=open", () => {
+  let bus: LocalBus;
+  let alice: OriginalClient;
+  let bob: OriginalClient;
+
+  beforeAll(async () => {
+    bus = await startBus({ bundle: inject("bundle"), vars: { ACCESS: "open" } });
+    alice = await OriginalClient.start(bus.url, "alice");
+    bob = await OriginalClient.start(bus.url, "bob");
+  });
+
+  afterAll(() => bus.stop());
+
+  it("completes a whole conversation", async () => {
+    expect(await alice.announce()).toMatchObject({ status: 202 });
+    expect(await bob.announce()).toMatchObject({ status: 202 });
+
+    const found = await inRoster(alice, bob);
+    expect(found).toMatchObject({ name: "bob", session: { session_id: "bob-1", git_root: "bob" } });
+    expect(found.age_ms).toBeGreaterThanOrEqual(0);
+    const entry = parseRosterEntry(found);
+    expect(isRefusal(entry)).toBe(false);
+    expect(await verifyAnnouncement(entry as Announcement)).toBe(true);
+
+    // A send wakes the long poll that waits for it: it ends long before its own time.
+    const poll = bob.recv(25_000);
+    while (!(await inRoster(alice, bob)).connected); // until it waits
+    expect(await alice.send(bob.route, "are you there?")).toMatchObject({ status: 202 });
+    const first = (await poll).body;
+    expect(first).toMatchObject({ status: "message", envelope: { payload: { text: "are you there?" } } });
+    expect(first.envelope.ts).toBeTypeOf("number");
+    expect(Object.keys(first).sort()).toEqual(["ack", "envelope", "status"]);
+
+    // One at a time, in order, and kept until acked.
+    expect(await alice.send(bob.route, "and this?")).toMatchObject({ status: 202 });
+    const again = (await bob.recv(25_000)).body;
+    expect(again.envelope.payload).toEqual(first.envelope.payload);
+    expect(await bob.ack(again.ack)).toMatchObject({ status: 200 });
+    const second = (await bob.recv(25_000)).body;
+    expect(second.envelope.payload.text).toBe("and this?");
+    expect(await bob.ack(second.ack)).toMatchObject({ status: 200 });
+    expect(await bob.recv(0)).toMatchObject({ status: 200, body: { status: "timeout" } });
+
+    // The way back.
+    expect(await bob.send(first.envelope.payload.reply_to, "yes")).toMatchObject({ status: 202 });
+    const reply = (await alice.recv(25_000)).body;
+    expect(reply.envelope.payload).toMatchObject({ text: "yes", from: bob.signer.key });
+    expect(await alice.ack(reply.ack)).toMatchObject({ status: 200 });
+
+    expect(await bob.unregister()).toMatchObject({ status: 202 });
+    expect(await inRoster(alice, bob)).toBeUndefined();
+    expect(await inRoster(bob, alice)).toBeDefined();
+  });
+
+  it("still refuses a message or announcement whose signature does not hold", async () => {
+    const { key } = alice.signer;
+    const payload = { ...signMessage(bob.signer, { to: key, text: "hi", ts: Date.now() }), text: "changed" };
+    const forged = await exchange(new URL(bus.url), "POST", "/send", {
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ to: alice.route, payload }),
+    });
+    expect(forged).toMatchObject({ status: 400, body: { error: "bad_payload_signature" } });
+  });
+});
+
+describe("by default", () => {
+  let bus: LocalBus;
+
+  beforeAll(async () => {
+    bus = await startBus({ bundle: inject("bundle") });
+  });
+
+  afterAll(() => bus.stop());
+
+  it("refuses every unsigned call, says what to do, and makes no object", async () => {
+    const client = await OriginalClient.start(bus.url, "alice");
+    const answers = [
+      await client.announce(),
+      await client.roster(),
+      await client.send(client.route, "to myself"),
+      await client.recv(25_000),
+      await client.ack("handle"),
+      await client.unregister(),
+    ];
+    for (const { status, body } of answers) {
+      expect([status, body?.error]).toEqual([401, "auth_required"]);
+      expect(body.message).toMatch(/Authorization: Interlink/);
+      expect(body.message).toMatch(/ACCESS=open/);
+    }
+    expect(await bus.objectFiles()).toEqual([]);
+  });
+});
+
+describe("ACCESS=open with an audience that is not loopback", () => {
+  const AUDIENCE = "http://localhost:9440,https://bus.example";
+
+  it("is refused by npm start with a sentence", async () => {
+    const args = [join(PROJECT_DIR, "scripts/start.ts"), "--var", "ACCESS:open", "--var", `AUDIENCE:${AUDIENCE}`];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+    const [said, [code]] = await Promise.all([readText(child.stderr), once(child, "exit")]);
+    expect(code).toBe(1);
+    expect(said).toMatch(/ACCESS=open .*https:\/\/bus\.example/);
+  });
+
+  it("is refused by the bus itself, which does not start", async () => {
+    const start = startBus({ bundle: inject("bundle"), vars: { ACCESS: "open", AUDIENCE } });
+    await expect(start).rejects.toThrow(/ACCESS=open/);
+  });
+});
+
+async function inRoster(viewer: OriginalClient, peer: OriginalClient): Promise<Json> {
+  const { status, body } = await viewer.roster();
+  expect(status).toBe(200);
+  return body.roster.find(({ pubkey }: Json) => pubkey === peer.signer.key);
+}
