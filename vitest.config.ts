@@ -8,13 +8,22 @@ export default defineConfig({
       {
         test: {
           name: "node",
-          include: ["test/*.test.ts", "test/{protocol,process}/**/*.test.ts"],
+          include: ["test/*.test.ts", "test/{protocol,process,scripts}/**/*.test.ts"],
           globalSetup: ["test/support/build-bundle.ts"],
         },
       },
       {
-        plugins: [cloudflareTest({ wrangler: { configPath: "./wrangler.toml" } })],
-        test: { name: "workerd", include: ["test/{protocol,durable,worker}/**/*.test.ts"] },
+        // Needs wall time, a minute or more: `npm run test:slow`.
+        test: { name: "slow", include: ["test/slow/**/*.test.ts"], globalSetup: ["test/support/build-bundle.ts"] },
+      },
+      {
+        plugins: [
+          cloudflareTest({
+            wrangler: { configPath: "./wrangler.toml" },
+            miniflare: { bindings: { ADMISSION: "open", LOG: "faults" } },
+          }),
+        ],
+        test: { name: "workerd", include: ["test/{protocol,durable}/**/*.test.ts"] },
       },
     ],
   },

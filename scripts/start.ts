@@ -86,6 +86,7 @@ function startWrangler(args: readonly string[], { given, port, ip, persistTo, va
     ...(given.has("persist-to") ? [] : ["--persist-to", persistTo]),
     ...(given.has("log-level") ? [] : ["--log-level", "warn"]), // else a line for every request
     ...(vars.has("AUDIENCE") ? [] : ["--var", `AUDIENCE:${loopbackAudience(port)}`]),
+    ...(vars.has("ADMISSION") ? [] : ["--var", "ADMISSION:open"]), // the deployment's default is join
     ...(vars.has("HOSTS") ? [] : ["--var", `HOSTS:${loopbackHosts(port)}`]),
     "--show-interactive-dev-session=false",
   ];

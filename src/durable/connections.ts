@@ -1,11 +1,12 @@
 /** What is open to an identity's sessions: sockets and parked polls, asked one session at a time. */
 
 import type { SessionId } from "../protocol/address.ts";
+import type { Open } from "./identity-storage.ts";
 import type { PollHub } from "./poll-hub.ts";
 import type { Connections } from "./presence-desk.ts";
 import type { SocketHub } from "./socket-hub.ts";
 
-export class OpenConnections implements Connections {
+export class OpenConnections implements Connections, Open {
   readonly #sockets: SocketHub;
   readonly #polls: PollHub;
 
@@ -20,6 +21,10 @@ export class OpenConnections implements Connections {
 
   signOfLifeMs(session: SessionId): number | undefined {
     return this.#sockets.of(session)?.signOfLifeMs ?? this.#polls.of(session)?.sinceMs;
+  }
+
+  pushedThrough(): number {
+    return Math.max(0, ...this.#sockets.all().map((socket) => socket.facts.pushedThrough));
   }
 
   /** The session that has been connected longest: the one that mail to the bare key goes to. */

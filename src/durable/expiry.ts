@@ -26,8 +26,8 @@ export interface Kept {
 }
 
 /**
- * What no reader can see is swept at most this often: readers pass over tombstones, ids and nonces
- * whose time has come, so waking for each of them would buy nothing.
+ * Tombstones, ids and nonces past their time are swept at most this often. Kept a little longer they
+ * change no answer: what they would refuse is refused by its own time as well.
  */
 const SWEEP_MS = 3_600_000;
 

@@ -19,7 +19,7 @@ export const GOODBYE_TABLE = `
 
 /** The first retry waits this long, each further one twice as long. */
 export const GOODBYE_RETRY_MS = 5_000;
-/** With doubling this is about 40 minutes of trying; after it the peer learns by presence alone. */
+/** With doubling the last try is 85 minutes after the first; past it the peer learns by presence alone. */
 const ATTEMPTS_MAX = 10;
 
 export interface Pending {
@@ -61,13 +61,17 @@ export class GoodbyeStore {
   attempt(ids: readonly number[], nowMs: number): void {
     for (const id of ids) {
       this.#sql.exec(
-        "UPDATE goodbye SET attempts = attempts + 1, due_at_ms = ? + (? << attempts) WHERE id = ?",
+        "UPDATE goodbye SET due_at_ms = ? + (? << attempts), attempts = attempts + 1 WHERE id = ?",
         nowMs,
         GOODBYE_RETRY_MS,
         id,
       );
-      this.#sql.exec("DELETE FROM goodbye WHERE id = ? AND attempts > ?", id, ATTEMPTS_MAX);
     }
+  }
+
+  /** The attempt failed: it is due again later, or was the last. */
+  failed(id: number): void {
+    this.#sql.exec("DELETE FROM goodbye WHERE id = ? AND attempts >= ?", id, ATTEMPTS_MAX);
   }
 
   /** The peer's object has answered, with yes or no. */

@@ -49,7 +49,8 @@ export class GroupCommit {
         const batch = this.#waiting;
         this.#waiting = [];
         for (const { run } of batch) run();
-        await this.#storage.sync();
+        // A commit that failed has reset the object, and with it whoever waits for an answer.
+        await this.#storage.sync().catch(() => undefined);
       }
     } finally {
       this.#isSyncing = false;

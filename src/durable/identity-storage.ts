@@ -4,7 +4,7 @@
  * was writes nothing.
  */
 
-import type { Key } from "../protocol/address.ts";
+import type { Key, SessionId } from "../protocol/address.ts";
 import { encodeBase64url } from "../protocol/base64url.ts";
 import type { Limits } from "../protocol/constants.ts";
 import type { Life } from "./calls.ts";
@@ -16,7 +16,7 @@ import { Sql } from "./meter.ts";
 import { hasSchema, migrate } from "./migrate.ts";
 import { NONCE_TABLE, NonceStore } from "./nonce-store.ts";
 import { NOTICE_TABLES } from "./notice-store.ts";
-import { ROSTER_TABLES, RosterStore, type Heard } from "./roster-store.ts";
+import { ROSTER_TABLES, RosterStore } from "./roster-store.ts";
 import type { Settings } from "./settings.ts";
 
 const IDENTITY_TABLE = `
@@ -40,6 +40,14 @@ const STEPS = [
 export interface Listing {
   readonly isShown: boolean;
   readonly dueAtMs: number | null;
+}
+
+/** What is open to the identity's sessions, as far as storage must know of it. */
+export interface Open {
+  /** When a session was last heard on its socket or poll; undefined if it has neither. */
+  signOfLifeMs(session: SessionId): number | undefined;
+  /** The largest number that any open socket has pushed; 0 if none has. */
+  pushedThrough(): number;
 }
 
 interface IdentityRow extends Record<string, SqlStorageValue> {
@@ -66,19 +74,21 @@ export class IdentityStorage {
   readonly #storage: DurableObjectStorage;
   readonly #sql: Sql;
   readonly #limits: Limits;
+  readonly #open: Open;
+  readonly #isOpen: boolean;
   #row: IdentityRow;
   #lastSeq: number | undefined;
 
   /** Opens what is there, or undefined. */
-  static open(storage: DurableObjectStorage, settings: Settings, heard: Heard): IdentityStorage | undefined {
-    return hasSchema(new Sql(storage.sql)) ? new IdentityStorage(storage, settings, heard) : undefined;
+  static open(storage: DurableObjectStorage, settings: Settings, open: Open): IdentityStorage | undefined {
+    return hasSchema(new Sql(storage.sql)) ? new IdentityStorage(storage, settings, open) : undefined;
   }
 
   /** Makes an identity's storage: a new generation. */
   static create(
     storage: DurableObjectStorage,
     settings: Settings,
-    heard: Heard,
+    open: Open,
     key: Key,
     nowMs: number,
   ): IdentityStorage {
@@ -91,16 +101,18 @@ export class IdentityStorage {
       generation,
       nowMs,
     );
-    return new IdentityStorage(storage, settings, heard);
+    return new IdentityStorage(storage, settings, open);
   }
 
-  private constructor(storage: DurableObjectStorage, { limits, overflow }: Settings, heard: Heard) {
+  private constructor(storage: DurableObjectStorage, { limits, overflow, access }: Settings, open: Open) {
     const sql = new Sql(storage.sql);
     this.#sql = sql;
     migrate(sql, STEPS);
     this.#storage = storage;
     this.#limits = limits;
-    this.roster = new RosterStore(sql, limits, heard);
+    this.#open = open;
+    this.#isOpen = access === "open";
+    this.roster = new RosterStore(sql, limits, (session) => open.signOfLifeMs(session));
     this.inboxes = new InboxStore(sql, limits, overflow);
     this.contacts = new ContactStore(sql, limits);
     this.nonces = new NonceStore(sql);
@@ -152,10 +164,16 @@ export class IdentityStorage {
   /**
    * A number for the next message, above all that the identity ever gave out. It grows with the clock
    * instead of a stored counter: that would be one more row per message, and after the last message left
-   * nothing would tell it. A clock that steps back is outrun by the largest number in use.
+   * nothing would tell it. A clock that steps back is outrun by the largest number in use: in a table, or on a
+   * socket that would never push what comes below it.
    */
   nextSeq(nowMs: number): number {
-    this.#lastSeq ??= Math.max(this.inboxes.lastSeq(), this.contacts.lastSeq());
+    this.#lastSeq ??= Math.max(
+      this.inboxes.lastSeq(),
+      this.inboxes.notices.lastSeq(),
+      this.contacts.lastSeq(),
+      this.#open.pushedThrough(),
+    );
     this.#lastSeq = Math.max(this.#lastSeq + 1, nowMs * SEQS_PER_MS);
     return this.#lastSeq;
   }
@@ -176,7 +194,7 @@ export class IdentityStorage {
       nonceExpiresAtMs: this.nonces.latestExpiry(),
       callDueAtMs: callsDue.length > 0 ? Math.min(...callsDue) : undefined,
       emptiedAtMs: this.#row.emptied_at_ms ?? undefined,
-      hasContacts: (this.contacts.list()?.keys.size ?? 0) > 0,
+      hasContacts: this.#keepsContacts(),
     };
   }
 
@@ -205,6 +223,12 @@ export class IdentityStorage {
 
   get alarmAtMs(): number | null {
     return this.#row.alarm_at_ms;
+  }
+
+  /** An empty list is as good as none, but under ACCESS=open, where it shuts out who else would be let in. */
+  #keepsContacts(): boolean {
+    const list = this.contacts.list();
+    return list !== undefined && (list.keys.size > 0 || this.#isOpen);
   }
 
   #readRow(): IdentityRow {

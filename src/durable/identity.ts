@@ -13,7 +13,7 @@ import type { Census, Entry, IdentityCalls, PollCall, Receipt, SocketCall, Store
 import { clock } from "./clock.ts";
 import { OpenConnections } from "./connections.ts";
 import type { Env } from "./env.ts";
-import { isEmpty, isGhost, nextWake } from "./expiry.ts";
+import { isEmpty, isGhost, nextWake, type Kept } from "./expiry.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { IdentityStorage } from "./identity-storage.ts";
 import { ack, ackThrough, beginPoll, claim, countThrough, enqueue, readForPoll } from "./mail-desk.ts";
@@ -22,7 +22,6 @@ import { TIMEOUT_ANSWER } from "./poll-answer.ts";
 import { PollHub } from "./poll-hub.ts";
 import { announce, census, mayViewAll, presenceOf, publishContacts, unregister, viewRoster } from "./presence-desk.ts";
 import { pushWaiting } from "./push.ts";
-import type { Heard } from "./roster-store.ts";
 import type { Settings } from "./settings.ts";
 import { beginSocket, endSocket } from "./socket-desk.ts";
 import { SocketHub, type SessionSocket } from "./socket-hub.ts";
@@ -41,7 +40,6 @@ export class Identity {
   readonly #connections: OpenConnections;
   readonly #commits: GroupCommit;
   readonly #outbound: Outbound;
-  readonly #heard: Heard;
   #kept: IdentityStorage | undefined;
 
   constructor(ctx: DurableObjectState, env: Env, settings: Settings) {
@@ -50,13 +48,11 @@ export class Identity {
     this.sockets = new SocketHub(ctx);
     this.#polls = new PollHub(ctx);
     this.#connections = new OpenConnections(this.sockets, this.#polls);
-    const heard = (session: SessionId) => this.#connections.signOfLifeMs(session);
-    this.#heard = heard;
     this.#commits = new GroupCommit(ctx.storage, () => {
-      this.#kept = IdentityStorage.open(ctx.storage, settings, heard); // what is in memory may be wrong
+      this.#kept = IdentityStorage.open(ctx.storage, settings, this.#connections); // what is in memory may be wrong
     });
     this.#outbound = new Outbound(env, this.#commits, settings.directoryShards);
-    this.#kept = IdentityStorage.open(ctx.storage, settings, heard);
+    this.#kept = IdentityStorage.open(ctx.storage, settings, this.#connections);
     this.#repair(clock.now());
   }
 
@@ -92,6 +88,9 @@ export class Identity {
   }
 
   async enqueue({ key, entries }: Call<"enqueue">): Promise<Answer<"enqueue">> {
+    if (!entries.some((entry) => this.#mayEnter(key, entry))) {
+      return { results: entries.map(() => refuse("not_paired")) }; // no place in the queue for the disk
+    }
     const results = await this.#commits.run(() => entries.map((entry) => this.#enqueue(key, entry, clock.now())));
     for (const session of new Set(entries.map((entry) => entry.session))) this.#wake(session);
     await this.#tellDirectory();
@@ -147,6 +146,7 @@ export class Identity {
       return kept && beginPoll(kept, call, clock.now());
     });
     if (refusal) return refusal;
+    await this.#tellDirectory();
     // No await from here on: what was enqueued before this turn is read below, what comes after finds the poll.
     const { session, max = 1 } = call;
     const isList = call.max !== undefined;
@@ -160,17 +160,18 @@ export class Identity {
   /** Opens a session's socket: it owns the session's mail from here on, and what waits is pushed at once. */
   async connect({ key, session, nonce }: SocketCall): Promise<Response | Refusal> {
     const nowMs = clock.now();
-    const refusal = await this.#commits.run(() =>
-      beginSocket(this.#keep(key), session, nonce, this.#settings.limits, nowMs),
-    );
-    if (refusal) return refusal;
+    // Accepted in the very turn that is committed: what shares the commit finds the socket, or is found by it.
+    const accepted = await this.#commits.run(() => {
+      const kept = this.#keep(key);
+      const refusal = beginSocket(kept, session, nonce, this.#settings.limits, nowMs);
+      return refusal ?? this.sockets.accept(key, session, kept.inboxes.notices.pushedThrough(session), nowMs);
+    });
+    if (isRefusal(accepted)) return accepted;
     const kept = this.#keep(key);
-    const { door, socket } = this.sockets.accept(key, session, kept.inboxes.notices.pushedThrough(session), nowMs);
-    const { generation } = kept;
-    socket.welcome(generation, nowMs, countThrough(kept, session, Number.MAX_SAFE_INTEGER));
-    pushWaiting(kept, socket, nowMs);
+    accepted.socket.welcome(kept.generation, nowMs, countThrough(kept, session, Number.MAX_SAFE_INTEGER));
+    pushWaiting(kept, accepted.socket, nowMs);
     await this.#tellDirectory();
-    return door;
+    return accepted.door;
   }
 
   /** A cumulative ack of what was pushed on a socket; then there is room for more. */
@@ -183,9 +184,18 @@ export class Identity {
 
   /** A socket is gone, by whatever way: silence from here on, and its last sign of life is written down. */
   async disconnected(socket: SessionSocket, wasClean: boolean): Promise<void> {
-    if (this.#connections.hasSocket(socket.facts.session)) return; // a newer one lives
+    const { session } = socket.facts;
     const seenAtMs = wasClean ? clock.now() : socket.signOfLifeMs;
-    await this.#commits.run(() => this.#kept && endSocket(this.#kept, socket, seenAtMs));
+    this.#kept?.roster.remember(session, seenAtMs);
+    await this.#commits.run(() => {
+      if (this.#kept && !this.#connections.hasSocket(session)) endSocket(this.#kept, socket, seenAtMs); // no newer one
+    });
+  }
+
+  /** Closes a socket from this side. Its other end may never answer, so what is known of it is written down now. */
+  async close(socket: SessionSocket, code: number, reason: string): Promise<void> {
+    socket.close(code, reason);
+    await this.disconnected(socket, false);
   }
 
   /** Lets go what is due and sets the next alarm. May run late, twice, or for nothing. */
@@ -198,29 +208,28 @@ export class Identity {
     for (const socket of this.sockets.all()) {
       if (this.#kept) pushWaiting(this.#kept, socket, nowMs); // tells of what just expired
       if (nowMs - socket.facts.sinceMs >= this.#settings.limits.SOCKET_MAX_MS) {
-        socket.close(CLOSE.signAgain, "sign_again");
+        await this.close(socket, CLOSE.signAgain, "sign_again");
       }
     }
     await this.#rest(clock.now());
   }
 
   #enqueue(key: Key, entry: Entry, nowMs: number): Stored | Refusal {
-    const isMail = entry.kind === "message";
-    if (isMail && !this.#admits(key, entry.sender)) return refuse("not_paired");
+    if (!this.#mayEnter(key, entry)) return refuse("not_paired");
     const kept = this.#keep(key);
     const state = enqueue(kept, entry, nowMs);
     if (isRefusal(state)) return state;
     const owner = entry.session ?? this.#connections.first();
     if (entry.session === undefined && owner !== undefined) claim(kept, owner);
     const answer: Stored = { state, msg_id: entry.msgId };
-    if (!isMail) return answer; // a stranger learns nothing of presence
+    if (entry.kind !== "message") return answer; // a stranger learns nothing of presence
     const presence = presenceOf(kept, entry.session, this.#settings.limits, nowMs);
     return { ...answer, ...presence, queued: kept.inboxes.count(owner ?? "") };
   }
 
-  /** Contacts and the identity's own sessions; under ACCESS=open also anyone, until contacts are published. */
-  #admits(key: Key, sender: Key): boolean {
-    if (sender === key) return true;
+  /** Knocks of anyone; mail of contacts and the identity's own sessions, under ACCESS=open of all until contacts are published. */
+  #mayEnter(key: Key, { kind, sender }: Entry): boolean {
+    if (kind !== "message" || sender === key) return true;
     const contacts = this.#kept?.contacts.list();
     return contacts ? contacts.keys.has(sender) : this.#settings.access === "open";
   }
@@ -239,7 +248,7 @@ export class Identity {
 
   /** The identity's storage, made if this is its first write. */
   #keep(key: Key): IdentityStorage {
-    this.#kept ??= IdentityStorage.create(this.#ctx.storage, this.#settings, this.#heard, key, clock.now());
+    this.#kept ??= IdentityStorage.create(this.#ctx.storage, this.#settings, this.#connections, key, clock.now());
     return this.#kept;
   }
 
@@ -256,20 +265,27 @@ export class Identity {
 
   /** The alarm's last step: set the next one, or delete what is left of a ghost. */
   async #rest(nowMs: number): Promise<void> {
+    if (this.#kept && isGhost(this.#facts(this.#kept, nowMs), nowMs, this.#settings.limits)) {
+      const ghost = this.#kept;
+      await this.#outbound.unlist(ghost.key);
+      // A call may have come meanwhile: what was read before the await is read again, and only then deleted.
+      if (isGhost(this.#facts(ghost, nowMs), nowMs, this.#settings.limits)) return this.#clear();
+      ghost.setListing({ isShown: false, dueAtMs: nowMs });
+      await this.#tellDirectory();
+    }
     const kept = this.#kept;
     if (!kept) return;
-    const { limits } = this.#settings;
+    const facts = this.#facts(kept, nowMs);
+    kept.setEmptied(facts.emptiedAtMs ?? null);
+    kept.setAlarm(nextWake(facts, this.#settings.limits) ?? null);
+  }
+
+  /** All that the next alarm depends on: what is kept, and what is open. */
+  #facts(kept: IdentityStorage, nowMs: number): Kept {
     const oldestSocket = this.sockets.all()[0];
-    const socketDueAtMs = oldestSocket && oldestSocket.facts.sinceMs + limits.SOCKET_MAX_MS;
+    const socketDueAtMs = oldestSocket && oldestSocket.facts.sinceMs + this.#settings.limits.SOCKET_MAX_MS;
     const facts = { ...kept.facts(), socketDueAtMs };
-    const now = { ...facts, emptiedAtMs: isEmpty(facts) ? (facts.emptiedAtMs ?? nowMs) : undefined };
-    if (isGhost(now, nowMs, limits)) {
-      await this.#clear();
-      await this.#outbound.unlist(kept.key);
-      return;
-    }
-    kept.setEmptied(now.emptiedAtMs ?? null);
-    kept.setAlarm(nextWake(now, limits) ?? null);
+    return { ...facts, emptiedAtMs: isEmpty(facts) ? (facts.emptiedAtMs ?? nowMs) : undefined };
   }
 
   /** Deletes everything, the alarm too. Nothing may be awaited between the decision and this. */

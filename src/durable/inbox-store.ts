@@ -87,22 +87,25 @@ export class InboxStore {
     }
   }
 
-  /** The oldest messages of an inbox above `afterSeq`, at most `max` and about `maxBytes` (at least one). */
-  waiting(inbox: Inbox, max: number, maxBytes: number, afterSeq = 0): Waiting[] {
+  /**
+   * The oldest messages of an inbox above `afterSeq`, at most `max` and about `maxBytes` (at least one).
+   * `nextSeq`: the first one that found no room, if one did not.
+   */
+  waiting(inbox: Inbox, max: number, maxBytes: number, afterSeq = 0): { rows: Waiting[]; nextSeq?: number } {
     const rows: Waiting[] = [];
     let bytes = 0;
     const cursor = this.#sql.exec<Waiting & { bytes: number }>(
       "SELECT seq, at_ms, payload, bytes FROM message WHERE inbox = ? AND seq > ? ORDER BY seq LIMIT ?",
       inbox,
       afterSeq,
-      max,
+      max + 1,
     );
     for (const row of cursor) {
       bytes += row.bytes;
-      if (rows.length > 0 && bytes > maxBytes) break;
+      if (rows.length === max || (rows.length > 0 && bytes > maxBytes)) return { rows, nextSeq: row.seq };
       rows.push(row);
     }
-    return rows;
+    return { rows };
   }
 
   /** How many messages wait in an inbox. */
@@ -193,7 +196,7 @@ export class InboxStore {
 
   /** The largest number in use. */
   lastSeq(): number {
-    return this.#sql.exec<{ seq: number | null }>("SELECT max(seq) AS seq FROM message").one().seq ?? 0;
+    return this.#tallies.scan().lastSeq;
   }
 
   #knownDigest(route: Inbox, { sender, msgId }: Entry): string | undefined {

@@ -27,8 +27,24 @@ export class InboxTallies {
 
   /** How many inboxes hold something. */
   inUse(): number {
-    this.#inUse ??= this.#sql.exec<{ n: number }>("SELECT count(DISTINCT inbox) AS n FROM message").one().n;
+    this.#inUse ??= this.scan().inUse;
     return this.#inUse;
+  }
+
+  /** Inboxes in use and the largest number in them: steps from inbox to inbox by the key, past their rows. */
+  scan(): { inUse: number; lastSeq: number } {
+    const row = this.#sql
+      .exec<{ n: number; last: number | null }>(
+        `WITH RECURSIVE used(inbox) AS (
+           SELECT min(inbox) FROM message
+           UNION ALL
+           SELECT (SELECT min(inbox) FROM message WHERE inbox > used.inbox) FROM used WHERE used.inbox IS NOT NULL
+         )
+         SELECT count(inbox) AS n, max((SELECT max(seq) FROM message WHERE message.inbox = used.inbox)) AS last
+         FROM used WHERE inbox IS NOT NULL`,
+      )
+      .one();
+    return { inUse: row.n, lastSeq: row.last ?? 0 };
   }
 
   /** A row was just inserted. */

@@ -13,8 +13,9 @@ import {
 } from "../protocol/announcement.ts";
 import { encodeBase64url } from "../protocol/base64url.ts";
 import { messageBytes, sha256 } from "../protocol/canonical.ts";
-import { isMessageTimely, parseMessage, verifyMessage, type Delivery } from "../protocol/message.ts";
+import { isMessageTimely, parseMessage, type Delivery } from "../protocol/message.ts";
 import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
+import { verifySignature } from "../protocol/signature.ts";
 import type { Entry, Goodbye } from "./calls.ts";
 import type { Settings } from "./settings.ts";
 
@@ -39,14 +40,15 @@ export async function takeDelivery(
   if (sender !== undefined && message.from !== sender) return refuse("sender_mismatch");
   if (to.key !== message.to) return refuse("route_mismatch");
   if (!isMessageTimely(message.ts, nowMs, limits)) return refuse("ts_out_of_range", { now_ms: nowMs });
-  if (!(await verifyMessage(message))) return refuse("bad_payload_signature");
+  const bytes = messageBytes(message);
+  if (!(await verifySignature(bytes, message.sig, message.from))) return refuse("bad_payload_signature");
   const entry: Entry = {
     sender: message.from,
     ...(to.session === undefined ? {} : { session: to.session }),
     msgId: message.msg_id,
     kind: message.kind,
     ts: message.ts,
-    digest: encodeBase64url(await sha256(messageBytes(message))),
+    digest: encodeBase64url(await sha256(bytes)),
     payload: JSON.stringify(message), // what the object stores, and never reads
   };
   return { to: to.key, entry };

@@ -79,6 +79,7 @@ export function beginPoll(
 /** Gives the identity's own inbox to one session: the first that connects or polls. */
 export function claim(kept: IdentityStorage, session: SessionId): void {
   kept.inboxes.claim(session);
+  kept.inboxes.notices.claim(session);
   kept.contacts.claim(session);
 }
 
@@ -91,10 +92,12 @@ export function waitingFor(
   nowMs: number,
   afterSeq = 0,
 ): Waiting[] {
-  const mail = kept.inboxes.waiting(session, max, maxBytes, afterSeq);
+  const { rows: mail, nextSeq = Infinity } = kept.inboxes.waiting(session, max, maxBytes, afterSeq);
   const knocks = kept.contacts.waiting(session, nowMs, afterSeq);
   if (knocks.length === 0) return mail;
-  return [...mail, ...knocks].sort((a, b) => a.seq - b.seq).slice(0, max);
+  // None overtakes mail that found no room: a cumulative ack of the knock would take that mail unseen.
+  const inOrder = knocks.filter((knock) => knock.seq < nextSeq);
+  return [...mail, ...inOrder].sort((a, b) => a.seq - b.seq).slice(0, max);
 }
 
 /** How many unacked ones a session's inbox holds up to a number. */

@@ -35,14 +35,7 @@ export class NoticeStore {
 
   /** One more message was lost; `seq` is above all that was stored before. */
   lost(inbox: Inbox, seq: number, ts: number): void {
-    this.#sql.exec(
-      `INSERT INTO gap (inbox, seq, count, oldest_ts) VALUES (?, ?, 1, ?)
-       ON CONFLICT (inbox) DO UPDATE SET seq = excluded.seq, count = count + 1,
-         oldest_ts = min(oldest_ts, excluded.oldest_ts)`,
-      inbox,
-      seq,
-      ts,
-    );
+    this.#add(inbox, { seq, count: 1, oldest_ts: ts });
   }
 
   gap(inbox: Inbox): Gap | undefined {
@@ -52,6 +45,14 @@ export class NoticeStore {
   /** The client acked something stored after the loss, and so handed out with the word of it: it has heard. */
   heard(inbox: Inbox, throughSeq: number): void {
     this.#sql.exec("DELETE FROM gap WHERE inbox = ? AND seq < ?", inbox, throughSeq);
+  }
+
+  /** What was lost in the identity's own inbox is told to the session that comes to own it. */
+  claim(inbox: Inbox): void {
+    const lost = this.gap("");
+    if (!lost) return;
+    this.#sql.exec("DELETE FROM gap WHERE inbox = ''");
+    this.#add(inbox, lost);
   }
 
   /** A socket that is gone had pushed up to here. */
@@ -68,6 +69,28 @@ export class NoticeStore {
   pushedThrough(inbox: Inbox): number {
     const row = this.#sql.exec<{ through: number }>("SELECT through FROM pushed WHERE inbox = ?", inbox).toArray()[0];
     return row?.through ?? 0;
+  }
+
+  /** The largest number that any notice speaks of. */
+  lastSeq(): number {
+    const row = this.#sql
+      .exec<{ last: number | null }>(
+        "SELECT max(seq) AS last FROM (SELECT max(seq) AS seq FROM gap UNION ALL SELECT max(through) FROM pushed)",
+      )
+      .one();
+    return row.last ?? 0;
+  }
+
+  #add(inbox: Inbox, { seq, count, oldest_ts }: Gap): void {
+    this.#sql.exec(
+      `INSERT INTO gap (inbox, seq, count, oldest_ts) VALUES (?, ?, ?, ?)
+       ON CONFLICT (inbox) DO UPDATE SET seq = max(seq, excluded.seq), count = count + excluded.count,
+         oldest_ts = min(oldest_ts, excluded.oldest_ts)`,
+      inbox,
+      seq,
+      count,
+      oldest_ts,
+    );
   }
 
   /** Drops notices of inboxes that hold nothing, losses once they are as old as `deadline`. */

@@ -90,6 +90,7 @@ export class Outbound {
           await this.#commits.run(() => kept.goodbyes.settle(id));
         } catch (fault) {
           logFault("goodbye_fault", fault);
+          await this.#commits.run(() => kept.goodbyes.failed(id));
         }
       });
       await Promise.all(sent);

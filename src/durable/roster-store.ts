@@ -104,6 +104,7 @@ export class RosterStore {
 
   /** A socket of the session opened or closed; one row, none if it is not announced. */
   setConnected(id: SessionId, isConnected: boolean, seenAtMs: number): void {
+    this.remember(id, seenAtMs);
     this.#sql.exec(
       "UPDATE session SET connected = ?, seen_at_ms = max(seen_at_ms, ?) WHERE session_id = ?",
       isConnected ? 1 : 0,
@@ -140,6 +141,11 @@ export class RosterStore {
       id,
       nowMs - this.#limits.HEARTBEAT_MS,
     );
+  }
+
+  /** A sign of life whose row is on its way: known from now on, so that nobody reads an older one meanwhile. */
+  remember(id: SessionId, seenAtMs: number): void {
+    if (seenAtMs > (this.#seenAtMs.get(id) ?? 0)) this.#seenAtMs.set(id, seenAtMs);
   }
 
   tombstone(id: SessionId): TombstoneRow | undefined {

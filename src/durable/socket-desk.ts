@@ -20,6 +20,7 @@ export interface FrameActions {
   announce(call: IdentityCalls["announce"]["call"]): Promise<Refusal | object>;
   unregister(call: IdentityCalls["unregister"]["call"]): Promise<Refusal | object>;
   ackThrough(socket: SessionSocket, through: number): Promise<void>;
+  close(socket: SessionSocket, code: number, reason: string): Promise<void>;
 }
 
 /** What a handshake keeps: its nonce is used up, its session is heard, and it owns the identity's own inbox if it is first. */
@@ -62,8 +63,10 @@ export async function handleFrame(
   actions: FrameActions,
   nowMs: number,
 ): Promise<void> {
-  if (typeof data !== "string") return socket.close(CLOSE.binary, "binary");
-  if (byteLength(data) > settings.limits.BODY_MAX_BYTES) return socket.close(CLOSE.tooLarge, "too_large");
+  if (typeof data !== "string") return actions.close(socket, CLOSE.binary, "binary");
+  if (byteLength(data) > settings.limits.BODY_MAX_BYTES) {
+    return actions.close(socket, CLOSE.tooLarge, "too_large");
+  }
   socket.note({ frameAtMs: nowMs });
   const frame = parseClientFrame(data);
   const refusal = isRefusal(frame) ? frame : await act(socket, frame, settings, actions, nowMs);
@@ -71,7 +74,7 @@ export async function handleFrame(
   socket.refuse(refusal);
   if (!BAD_FRAME_CODES.has(refusal.refused)) return;
   const badFrames = socket.facts.badFrames + 1;
-  if (badFrames >= BAD_FRAMES_MAX) socket.close(CLOSE.tooManyErrors, "too_many_errors");
+  if (badFrames >= BAD_FRAMES_MAX) await actions.close(socket, CLOSE.tooManyErrors, "too_many_errors");
   else socket.note({ badFrames });
 }
 

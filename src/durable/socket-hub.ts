@@ -54,9 +54,9 @@ export class SessionSocket {
     this.#socket.serializeAttachment(this.#facts);
   }
 
-  /** Sending proves nothing: only an ack does. */
+  /** Sending proves nothing: only an ack does. To a socket that was closed meanwhile it is as good as lost. */
   send(frame: string): void {
-    this.#socket.send(frame);
+    if (this.#socket.readyState === WebSocket.READY_STATE_OPEN) this.#socket.send(frame);
   }
 
   /** The first frame. `queued`: what waits, so that a client knows when it has caught up. */

@@ -25,9 +25,10 @@ export class TokenBuckets {
   /** Takes `count` tokens of a name, or none of them. @returns whole seconds until it would work; 0: taken */
   take(name: string, count: number, nowMs: number): number {
     const tokens = this.#tokensOf(name, nowMs);
-    if (tokens < count) return Math.max(1, Math.ceil((count - tokens) / this.#perS));
+    const cost = Math.min(count, this.#perS * BURST_S); // what is larger than a bucket takes a full one
+    if (tokens < cost) return Math.max(1, Math.ceil((cost - tokens) / this.#perS));
     if (this.#buckets.size > SWEEP_ABOVE) this.#sweep(nowMs);
-    this.#buckets.set(name, { tokens: tokens - count, atMs: nowMs });
+    this.#buckets.set(name, { tokens: tokens - cost, atMs: nowMs });
     return 0;
   }
 

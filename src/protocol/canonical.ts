@@ -90,9 +90,8 @@ export async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array
 
 function prefixed(text: string): [Uint8Array, Uint8Array] {
   const bytes = encoder.encode(text);
-  const length = new Uint8Array(4);
-  new DataView(length.buffer).setUint32(0, bytes.length, true);
-  return [length, bytes];
+  const n = bytes.length;
+  return [Uint8Array.of(n & 0xff, (n >> 8) & 0xff, (n >> 16) & 0xff, n >>> 24), bytes];
 }
 
 /** A whole number up to 2^53 - 1, which is all that JSON carries exactly. */

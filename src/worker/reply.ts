@@ -24,7 +24,7 @@ export function toResponse(reply: Reply | Refusal): Response {
 
 /** A refusal as JSON: in a batch's result it stands for itself. */
 export function refusalBody(refusal: Refusal): object {
-  const { refused, retry_after_s: _, status: __, ...facts } = refusal;
+  const { refused, status: _status, ...facts } = refusal;
   return { error: refused, message: sentenceOf(refused), ...facts };
 }
 

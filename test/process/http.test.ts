@@ -2,7 +2,8 @@
 
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { startBus, type LocalBus } from "../../scripts/local-bus.ts";
-import { Agent, newMessageId } from "../support/agent.ts";
+import { Agent, newMessageId, signAnnouncement, signUnregister } from "../support/agent.ts";
+import { SessionSocket } from "../support/session-socket.ts";
 
 let bus: LocalBus;
 beforeAll(async () => {
@@ -251,4 +252,166 @@ it("with ADMISSION=join lets in only who redeemed an invite, until it is forgott
   } finally {
     await closed.stop();
   }
+});
+
+describe("an operator", () => {
+  const seed = new Uint8Array(32).fill(9);
+
+  it("counts sessions, mail and refusals; nobody else may", async () => {
+    const LIVE_MS = 400;
+    const { key } = await Agent.create({ url: bus.url, seed });
+    const counted = await startBus({
+      bundle: inject("bundle"),
+      vars: { ADMIN_KEYS: key, LIVE_MS: String(LIVE_MS), LOG: "faults" },
+    });
+    try {
+      const operator = await Agent.create({ url: counted.url, seed });
+      const [a, b] = [await Agent.create({ url: counted.url }), await Agent.create({ url: counted.url })];
+      const stats = (query = "") => operator.request("GET", `/stats${query}`);
+      expect((await stats()).body).toMatchObject({
+        identities: 0,
+        sessions_live: 0,
+        sessions_away: 0,
+        queued: 0,
+        oldest_unacked_ms: 0,
+        isolate: { object_runs: 0, rows_written: 0, refusals: {} },
+      });
+
+      await a.announce("asleep");
+      await b.contacts([a.key]);
+      await b.announce("asleep");
+      const sentAtMs = Date.now();
+      await a.send(b.route("asleep"), "the oldest");
+      const answeredAtMs = Date.now();
+      for (const to of [b.route("asleep"), b.key, a.route("self")]) await a.send(to, "more");
+      let body: any;
+      do ({ body } = await stats());
+      while (body.sessions_away < 2);
+      expect(body).toMatchObject({ identities: 2, sessions_live: 0, queued: 4 });
+      const oldestAtMs = body.now_ms - body.oldest_unacked_ms;
+      expect(oldestAtMs).toBeGreaterThan(sentAtMs - 50);
+      expect(oldestAtMs).toBeLessThan(answeredAtMs + 50);
+      expect(body.isolate.rows_written).toBeGreaterThan(0);
+      await a.announce("awake");
+      expect((await stats()).body).toMatchObject({ sessions_live: 1, sessions_away: 2 });
+
+      const pages = [await stats("?limit=1")];
+      pages.push(await stats(`?limit=1&cursor=${pages[0]!.body.cursor}`));
+      expect(pages.map((page) => page.body.identities)).toEqual([1, 1]);
+      expect(pages[0]!.body.queued + pages[1]!.body.queued).toBe(4);
+
+      const runs = (await stats()).body.isolate.object_runs;
+      for (const other of [a, b]) {
+        expect(await other.request("GET", "/stats")).toMatchObject({ status: 403, body: { error: "not_owner" } });
+      }
+      expect(await a.request("GET", "/stats", undefined, { token: false })).toMatchObject({ status: 401 });
+      expect(await b.send(a.route("awake"), "a did not admit b")).toMatchObject({ status: 403 });
+      expect(await a.recv({}, { token: { audience: "https://bus.example" } })).toMatchObject({ status: 401 });
+      const { isolate } = (await stats("?limit=1")).body;
+      expect(isolate.refusals).toEqual({ not_owner: 2, auth_required: 1, not_paired: 1, bad_signature: 1 });
+      // The census of a page of one, and of the refusals the one that only an object could decide.
+      expect(isolate.object_runs - runs).toBe(2);
+      expect(await stats("?limit=0")).toMatchObject({ status: 400, body: { error: "bad_query" } });
+    } finally {
+      await counted.stop();
+    }
+  });
+
+  it("reads one line of JSON a request, escaped, and in no line what is anyone's own", async () => {
+    const { key } = await Agent.create({ url: bus.url, seed });
+    const logged = await startBus({ bundle: inject("bundle"), vars: { ADMIN_KEYS: key, ADMISSION: "join" } });
+    try {
+      const people = await Promise.all([seed, undefined, undefined].map((own) => agentOf(own)));
+      const [operator, a, b] = people as [Agent, Agent, Agent];
+      /** What may stand in no line: texts, tokens and their parts, signatures. */
+      const secrets: string[] = [];
+      const keep = (text: string) => (secrets.push(text), text);
+      let requests = 0;
+      const ask = async (who: Agent, method: string, target: string, body?: any, headers = {}) => {
+        const json = body === undefined ? undefined : JSON.stringify(body);
+        const token = who.token({ method, target, body: json ?? "" });
+        const [, , , nonce, sig] = token.split(".");
+        for (const part of [token, nonce!, sig!]) keep(part);
+        requests++;
+        return who.request(method, target, json, { token, headers });
+      };
+      const signed = <Signed extends { sig: string }>(it: Signed) => (keep(it.sig), it);
+      const ESCAPES = "\u001b[2J\u202e\u200b";
+
+      for (const who of [a, b]) {
+        const invite = (await ask(operator, "POST", "/invite", { ttl_ms: 60_000 })).body.token;
+        expect((await ask(who, "POST", "/join", { token: keep(invite) })).status).toBe(200);
+      }
+      await ask(a, "POST", "/join", { token: keep(Buffer.alloc(32, 5).toString("base64url")) });
+      await ask(b, "PUT", "/contacts", { contacts: [a.key], ts: b.nextTs() });
+      const session = { session_id: "s", cwd: keep("/work/secret-folder"), summary: keep("secret summary") };
+      const announcement = { name: keep("secret name"), session, ts: b.nextTs() };
+      await ask(b, "POST", "/announce", signed(signAnnouncement(b.signer, announcement)));
+      await ask(b, "POST", "/announce", { name: keep("a secret that is refused"), sig: keep("not a signature") });
+      const mail = [`one text ${ESCAPES}`, "two texts"].map((text) => a.message(b.route("s"), keep(text)));
+      for (const { payload } of mail) signed(payload);
+      expect((await ask(a, "POST", "/send", mail[0])).status).toBe(202);
+      expect((await ask(a, "POST", "/send", { messages: mail })).status).toBe(200);
+      const changed = { ...mail[0]!, payload: { ...mail[0]!.payload, text: keep("another text") } };
+      expect((await ask(a, "POST", "/send", changed)).status).toBe(400);
+      const poll = await ask(b, "GET", `/recv?me=${encodeURIComponent(b.route("s"))}&timeout_ms=0&max=1`);
+      await ask(b, "POST", "/ack", { me: b.route("s"), ack: poll.body.items[0].ack });
+      await ask(a, "GET", `/roster?identity=${b.key}`);
+      await ask(a, "GET", `/roster?token=${keep("secret-in-a-query")}`);
+      await ask(a, "GET", `/${keep("secret-path")}/%1b%5b2J`);
+      await ask(a, "DELETE", "/send", undefined, { [keep("x-secret-name")]: keep("secret value") });
+      requests++;
+      await a.request("GET", "/roster", undefined, { token: keep("il1.half-a-token") });
+
+      const handshake = b.token({ method: "WS", target: `/socket?me=${encodeURIComponent(b.route("s"))}` });
+      for (const part of [handshake, handshake.split(".")[3]!, handshake.split(".")[4]!]) keep(part);
+      requests += 2;
+      const socket = await SessionSocket.open(b, "s", { token: handshake });
+      await (await SessionSocket.dial(b, "s", { token: handshake })).closed(); // a replay
+      socket.send(keep("a secret that is no frame"));
+      socket.send({ t: "announce", announcement: signed(signAnnouncement(b.signer, { ...announcement, ts: 5 })) });
+      await socket.settled();
+      const bye = signed(signUnregister(b.signer, { session_id: "s", ts: b.nextTs() }));
+      const goodbyes = [b.message(a.route("s"), keep("a secret goodbye"))];
+      for (const { payload } of goodbyes) signed(payload);
+      socket.send({ t: "unregister", ts: bye.ts, sig: bye.sig, goodbyes });
+      await socket.closed();
+      await ask(a, "POST", "/forget", {});
+
+      const lines = () => logged.output().split("\n").slice(0, -1);
+      const events = () => lines().map((line) => JSON.parse(line));
+      const ofRequests = () => events().filter(({ event }) => event === "request");
+      while (ofRequests().length < requests) await new Promise((resolve) => setTimeout(resolve, 5)); // the pipe is read late
+      expect(ofRequests()).toHaveLength(requests);
+      for (const { route, status, ms } of ofRequests()) {
+        expect(["/socket", "none", ...ROUTES]).toContain(route);
+        expect([Number.isSafeInteger(status), Number.isSafeInteger(ms)]).toEqual([true, true]);
+      }
+      expect(events().filter(({ event }) => !["request", "no_brake"].includes(event))).toEqual([]);
+      for (const line of lines()) expect(line).toMatch(/^[\u0020-\u007e]*$/);
+      const output = logged.output();
+      expect(secrets.filter((secret) => output.includes(secret))).toEqual([]);
+      expect(secrets.filter((secret) => output.includes(encodeURIComponent(secret)))).toEqual([]);
+      for (const who of people) who.close();
+    } finally {
+      await logged.stop();
+    }
+
+    function agentOf(own: Uint8Array | undefined): Promise<Agent> {
+      return Agent.create({ url: logged.url, ...(own && { seed: own }) });
+    }
+  });
+
+  const ROUTES = [
+    "announce",
+    "unregister",
+    "send",
+    "recv",
+    "ack",
+    "roster",
+    "contacts",
+    "invite",
+    "join",
+    "forget",
+  ].map((name) => `/${name}`);
 });
