@@ -164,12 +164,14 @@ export class Identity {
     const accepted = await this.#commits.run(() => {
       const kept = this.#keep(key);
       const refusal = beginSocket(kept, session, nonce, this.#settings.limits, nowMs);
-      return refusal ?? this.sockets.accept(key, session, kept.inboxes.notices.pushedThrough(session), nowMs);
+      if (refusal) return refusal;
+      const { notices } = kept.inboxes;
+      const { door, socket } = this.sockets.accept(key, session, notices.pushedThrough(session), nowMs);
+      socket.welcome(kept.generation, nowMs, countThrough(kept, session, Number.MAX_SAFE_INTEGER));
+      pushWaiting(kept, socket, nowMs);
+      return { door };
     });
     if (isRefusal(accepted)) return accepted;
-    const kept = this.#keep(key);
-    accepted.socket.welcome(kept.generation, nowMs, countThrough(kept, session, Number.MAX_SAFE_INTEGER));
-    pushWaiting(kept, accepted.socket, nowMs);
     await this.#tellDirectory();
     return accepted.door;
   }
