@@ -127,8 +127,9 @@ export class IdentityObject extends DurableObject<Env> implements Methods<Identi
   }
 
   override async webSocketClose(webSocket: WebSocket, code: number, _reason: string, wasClean: boolean): Promise<void> {
-    // The other end waits for it. 1005 and 1006 stand for "no code came" and may not be sent.
-    webSocket.close(code === 1005 || code === 1006 ? 1000 : code);
+    // The other end waits for an answer, and may have closed with a code that nobody may send: some stand for
+    // "no code came", others are no one's.
+    webSocket.close(code >= 3000 && code <= 4999 ? code : 1000);
     await this.#ended(webSocket, wasClean);
   }
 
