@@ -1,30 +1,25 @@
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
-import { defineConfig } from "vitest/config";
+import { defineConfig, type TestProjectConfiguration } from "vitest/config";
 
-/** Pure rooms run in both runtimes; objects and routes in workerd; whole processes are driven from Node. */
-export default defineConfig({
-  test: {
-    projects: [
-      {
-        test: {
-          name: "node",
-          include: ["test/*.test.ts", "test/{protocol,process,scripts}/**/*.test.ts"],
-          globalSetup: ["test/support/build-bundle.ts"],
-        },
-      },
-      {
-        // Needs wall time, a minute or more: `npm run test:slow`.
-        test: { name: "slow", include: ["test/slow/**/*.test.ts"], globalSetup: ["test/support/build-bundle.ts"] },
-      },
-      {
-        plugins: [
-          cloudflareTest({
-            wrangler: { configPath: "./wrangler.toml" },
-            miniflare: { bindings: { ADMISSION: "open", LOG: "faults" } },
-          }),
-        ],
-        test: { name: "workerd", include: ["test/{protocol,durable}/**/*.test.ts"] },
-      },
-    ],
-  },
-});
+/** Test files of pure functions share a worker: nothing in them can be left behind for the next. */
+const PURE = { include: ["test/protocol/**/*.test.ts"], isolate: false };
+
+const workerd = () =>
+  cloudflareTest({
+    wrangler: { configPath: "./wrangler.toml" },
+    miniflare: { bindings: { ADMISSION: "open", LOG: "faults" } },
+  });
+
+const globalSetup = ["test/support/build-bundle.ts"];
+
+/** Pure rooms run in both runtimes, objects in workerd; whole processes are driven from Node. */
+const projects: TestProjectConfiguration[] = [
+  { test: { name: "node-pure", ...PURE } },
+  { plugins: [workerd()], test: { name: "workerd-pure", ...PURE } },
+  { plugins: [workerd()], test: { name: "workerd", include: ["test/durable/**/*.test.ts"] } },
+  { test: { name: "node", include: ["test/*.test.ts", "test/{process,scripts}/**/*.test.ts"], globalSetup } },
+  // Needs a minute of wall time: `npm run test:slow`.
+  { test: { name: "slow", include: ["test/slow/**/*.test.ts"], globalSetup } },
+];
+
+export default defineConfig({ test: { projects } });
