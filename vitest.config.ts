@@ -17,7 +17,7 @@ const projects: TestProjectConfiguration[] = [
   { test: { name: "node-pure", ...PURE } },
   { plugins: [workerd()], test: { name: "workerd-pure", ...PURE } },
   { plugins: [workerd()], test: { name: "workerd", include: ["test/durable/**/*.test.ts"] } },
-  { test: { name: "node", include: ["test/*.test.ts", "test/{process,scripts}/**/*.test.ts"], globalSetup } },
+  { test: { name: "node", include: ["test/*.test.ts", "test/{process,scripts,client}/**/*.test.ts"], globalSetup } },
   // Needs a minute of wall time: `npm run test:slow`.
   { test: { name: "slow", include: ["test/slow/**/*.test.ts"], globalSetup } },
 ];
