@@ -29,6 +29,9 @@ import { SocketHub, type SessionSocket } from "./socket-hub.ts";
 /** Should an alarm's handler fail half-way, it runs again after this. */
 export const ALARM_RETRY_MS = 60_000;
 
+/** A place is free as soon as any of the identity's sockets closes. */
+const SOCKETS_RETRY_S = 60;
+
 type Call<Operation extends keyof IdentityCalls> = IdentityCalls[Operation]["call"];
 type Answer<Operation extends keyof IdentityCalls> = IdentityCalls[Operation]["answer"] | Refusal;
 
@@ -162,6 +165,10 @@ export class Identity {
     const nowMs = clock.now();
     // Accepted in the very turn that is committed: what shares the commit finds the socket, or is found by it.
     const accepted = await this.#commits.run(() => {
+      // Sessions need not be announced to connect, so their sockets are bounded for themselves.
+      if (!this.sockets.of(session) && this.sockets.all().length >= this.#settings.limits.SESSIONS_MAX) {
+        return refuse("session_limit", { retry_after_s: SOCKETS_RETRY_S });
+      }
       const kept = this.#keep(key);
       const refusal = beginSocket(kept, session, nonce, this.#settings.limits, nowMs);
       if (refusal) return refusal;
@@ -221,7 +228,7 @@ export class Identity {
     const kept = this.#keep(key);
     const state = enqueue(kept, entry, nowMs);
     if (isRefusal(state)) return state;
-    const owner = entry.session ?? this.#connections.first();
+    const owner = entry.session ?? this.#connections.first(nowMs, this.#settings.limits);
     if (entry.session === undefined && owner !== undefined) claim(kept, owner);
     const answer: Stored = { state, msg_id: entry.msgId };
     if (entry.kind !== "message") return answer; // a stranger learns nothing of presence
@@ -238,9 +245,9 @@ export class Identity {
 
   /** Hands a session what came for it; mail to the bare key was claimed by who has been connected longest. */
   #wake(addressed: SessionId | undefined): void {
-    const session = addressed ?? this.#connections.first();
-    if (session === undefined || !this.#kept) return;
     const nowMs = clock.now();
+    const session = addressed ?? this.#connections.first(nowMs, this.#settings.limits);
+    if (session === undefined || !this.#kept) return;
     const socket = this.sockets.of(session);
     if (socket) return pushWaiting(this.#kept, socket, nowMs);
     const poll = this.#polls.of(session);

@@ -8,7 +8,7 @@
 export interface Counters {
   since_ms: number;
   requests: number;
-  /** Times that code of an identity's object ran: calls, frames, closes, alarms, constructions. */
+  /** Times that an identity's object was called: calls, frames, closes, alarms. */
   object_runs: number;
   rows_written: number;
   refusals: Record<string, number>;

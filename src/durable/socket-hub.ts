@@ -50,7 +50,8 @@ export class SessionSocket {
   }
 
   note(change: Partial<Omit<SessionAttachment, "kind" | "key" | "session" | "sinceMs">>): void {
-    this.#facts = { ...this.#facts, ...change };
+    // Read anew: another handler of this socket may have noted something while this one awaited.
+    this.#facts = { ...(this.#socket.deserializeAttachment() as SessionAttachment), ...change };
     this.#socket.serializeAttachment(this.#facts);
   }
 

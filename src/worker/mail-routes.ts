@@ -4,6 +4,7 @@ import { parseRoute, type Key, type SessionId } from "../protocol/address.ts";
 import { BATCH_MAX, POLL_DEFAULT_MS, POLL_MAX_MS, RECEIPTS_MAX } from "../protocol/constants.ts";
 import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
 import { keyField, list, messageIdField, parse, record, routeField, text } from "../protocol/schema.ts";
+import { meter } from "../durable/meter.ts";
 import { deliverySchema } from "../protocol/message.ts";
 import type { PollCall, Stored } from "../durable/calls.ts";
 import { takeDeliveries, takeDelivery, type Intake } from "../durable/intake.ts";
@@ -37,6 +38,7 @@ const send = route({
   async act({ isBatch, intakes }, { env }) {
     const results = await deliver(env, intakes);
     if (isBatch) {
+      for (const each of results) if (isRefusal(each)) meter.refusal(each.refused); // the batch itself answers 200
       return { status: 200, body: { results: results.map((each) => (isRefusal(each) ? refusalBody(each) : each)) } };
     }
     const [result] = results;

@@ -11,7 +11,7 @@ import type { IdentityObject } from "../../src/durable/identity-object.ts";
 import { connectIdentity } from "../../src/worker/ask.ts";
 import type { Key } from "../../src/protocol/address.ts";
 import { DEFAULT_LIMITS } from "../../src/protocol/constants.ts";
-import { CLOSE, WINDOW } from "../../src/protocol/frames.ts";
+import { CLOSE } from "../../src/protocol/frames.ts";
 import { classifyPresence } from "../../src/protocol/presence.ts";
 import { Agent, signAnnouncement, type Json } from "../support/agent.ts";
 import {
@@ -36,6 +36,8 @@ import { SessionSocket, type Dialer, type Ears, type SocketOptions, type Wire } 
 
 const { AWAY_RETAIN_MS, BODY_MAX_BYTES, LIVE_MS, MESSAGE_RETAIN_MS, RATE_PER_S, SOCKET_MAX_MS } = DEFAULT_LIMITS;
 const HOUR = 3_600_000;
+/** As the wire says it, whatever the bus's constant says. */
+const WINDOW = 64;
 /** Far ahead of the system's clock, by which real alarms ring: none of them rings into a test. */
 const NOW = 4_000_000_000_000;
 /** An origin of the AUDIENCE in wrangler.toml. */
@@ -831,6 +833,34 @@ describe("the identity's own inbox", () => {
 });
 
 describe("what a handshake shares its commit with", () => {
+  it("a message, before it or after it, comes once and behind the welcome", async () => {
+    const agent = await announced("s");
+    const send = (object: IdentityObject, msgId: string) =>
+      object.enqueue(JSON.stringify({ key: agent.key, entries: [entry(agent.key, "s", { msgId })] }));
+    const frames = await inOneCommit(agent.key, (object) => [
+      send(object, "a"),
+      object.fetch(handshake(agent.key, "s")),
+      send(object, "b"),
+    ]);
+    await mail(agent.key, "s", ["c"]);
+    await open(agent, "s"); // by its welcome, all that was sent to the other is there
+    expect(frames[0]).toMatchObject({ t: "welcome" });
+    expect(idsIn(frames)).toEqual(["a", "b", "c"]);
+  });
+
+  it("another handshake of the session closes it, and finds no fault", async () => {
+    const agent = await announced("s");
+    await mail(agent.key, "s", ["a"]);
+    const frames = await inOneCommit(agent.key, (object) => [
+      object.fetch(handshake(agent.key, "s")),
+      object.fetch(handshake(agent.key, "s")),
+    ]);
+    expect(await rowsOf(agent.key, "SELECT connected FROM session")).toEqual([{ connected: 1 }]);
+    await mail(agent.key, "s", ["b"]);
+    await open(agent, "s");
+    expect(idsIn(frames).filter((id) => id === "b")).toEqual(["b"]);
+  });
+
   it("an announcement knows the socket that is being opened, so that a crash repairs its session", async () => {
     const agent = await newAgent();
     const said = announcement(agent.key, "s");
@@ -893,4 +923,26 @@ it("answers frames past the rate limit with when to come again, and takes them a
   freezeAt(NOW + 1_000);
   expect(await sendTimes(RATE_PER_S + 1)).toBe(RATE_PER_S);
   expect(socket.close).toBeUndefined();
+});
+
+describe("sockets of sessions that nobody announced", () => {
+  it("are bounded like sessions, and a session that has one may dial again", async () => {
+    const agent = await newAgent();
+    const dial = async (id: string) => (await stubOf(agent.key).fetch(handshake(agent.key, id))).status;
+    for (let i = 0; i < DEFAULT_LIMITS.SESSIONS_MAX; i++) expect(await dial(`s${i}`)).toBe(101);
+    const refused = await stubOf(agent.key).fetch(handshake(agent.key, "one-more"));
+    expect(await refused.json()).toEqual({ refused: "session_limit", retry_after_s: 60 });
+    expect(await dial("s5")).toBe(101);
+  });
+
+  it("hand mail to the bare key to one that is heard, not to one that has long been silent", async () => {
+    freezeAt(NOW);
+    const agent = await announced("silent");
+    const silent = await open(agent, "silent");
+    freezeAt(NOW + LIVE_MS);
+    const heard = await open(agent, "heard");
+    await mail(agent.key, undefined, ["to whom it may concern"]);
+    await heard.received(1);
+    expect(silent.ids).toEqual([]);
+  });
 });
