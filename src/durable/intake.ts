@@ -41,14 +41,15 @@ export async function takeDelivery(
   if (to.key !== message.to) return refuse("route_mismatch");
   if (!isMessageTimely(message.ts, nowMs, limits)) return refuse("ts_out_of_range", { now_ms: nowMs });
   const bytes = messageBytes(message);
-  if (!(await verifySignature(bytes, message.sig, message.from))) return refuse("bad_payload_signature");
+  const [isSigned, digest] = await Promise.all([verifySignature(bytes, message.sig, message.from), sha256(bytes)]);
+  if (!isSigned) return refuse("bad_payload_signature");
   const entry: Entry = {
     sender: message.from,
     ...(to.session === undefined ? {} : { session: to.session }),
     msgId: message.msg_id,
     kind: message.kind,
     ts: message.ts,
-    digest: encodeBase64url(await sha256(bytes)),
+    digest: encodeBase64url(digest),
     payload: JSON.stringify(message), // what the object stores, and never reads
   };
   return { to: to.key, entry };

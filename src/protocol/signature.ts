@@ -21,9 +21,21 @@ export async function verifySignature(bytes: Uint8Array<ArrayBuffer>, signature:
   const sig = parseSignature(signature);
   if (!sig || !isStrictSignature(sig)) return false;
   try {
-    const imported = await crypto.subtle.importKey("raw", keyBytes(key), "Ed25519", false, ["verify"]);
-    return await crypto.subtle.verify("Ed25519", imported, sig, bytes);
+    return await crypto.subtle.verify("Ed25519", await importKey(key), sig, bytes);
   } catch {
     return false; // a runtime may throw for a key that is not on the curve
   }
+}
+
+/** Imported keys: a request verifies twice under one key, and an agent sends many. Keys are only ever the same. */
+const imported = new Map<Key, Promise<CryptoKey>>();
+const IMPORTED_MAX = 256;
+
+function importKey(key: Key): Promise<CryptoKey> {
+  const known = imported.get(key);
+  if (known) return known;
+  if (imported.size >= IMPORTED_MAX) imported.clear();
+  const importing = crypto.subtle.importKey("raw", keyBytes(key), "Ed25519", false, ["verify"]);
+  imported.set(key, importing);
+  return importing;
 }
