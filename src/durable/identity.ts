@@ -9,14 +9,14 @@
 import type { Key, SessionId } from "../protocol/address.ts";
 import { CLOSE } from "../protocol/frames.ts";
 import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
-import type { Census, Entry, IdentityCalls, PollCall, Receipt, SocketCall, Stored, View } from "./calls.ts";
+import type { Census, Entry, IdentityCalls, PollCall, SocketCall, Stored, View } from "./calls.ts";
 import { clock } from "./clock.ts";
 import { OpenConnections } from "./connections.ts";
 import type { Env } from "./env.ts";
 import { isEmpty, isGhost, nextWake, type Kept } from "./expiry.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { IdentityStorage } from "./identity-storage.ts";
-import { ack, ackThrough, beginPoll, claim, countThrough, enqueue, readForPoll } from "./mail-desk.ts";
+import { ack, ackThrough, beginPoll, claim, countThrough, enqueue, readForPoll, receiptsOf } from "./mail-desk.ts";
 import { Outbound } from "./outbound.ts";
 import { TIMEOUT_ANSWER } from "./poll-answer.ts";
 import { PollHub } from "./poll-hub.ts";
@@ -113,12 +113,7 @@ export class Identity {
   }
 
   receipts({ sender, msgIds }: Call<"receipts">): Answer<"receipts"> {
-    const ofMail = this.#kept?.inboxes.receipts(sender, msgIds);
-    const ofKnocks = this.#kept?.contacts.receipts(sender);
-    const receipts = msgIds.map(
-      (msg_id): Receipt => ofMail?.get(msg_id) ?? ofKnocks?.get(msg_id) ?? { msg_id, state: "unknown" },
-    );
-    return { receipts };
+    return { receipts: receiptsOf(this.#kept, sender, msgIds) };
   }
 
   census(): Census {

@@ -6,10 +6,10 @@
  * Invariant 7: mail for an away session is never rerouted to its sibling; it waits where it was sent.
  */
 
-import type { SessionId } from "../protocol/address.ts";
+import type { Key, SessionId } from "../protocol/address.ts";
 import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
 import { parseHandle } from "./ack-handle.ts";
-import type { Entry, PollCall } from "./calls.ts";
+import type { Entry, PollCall, Receipt } from "./calls.ts";
 import type { IdentityStorage } from "./identity-storage.ts";
 import type { Waiting } from "./inbox-store.ts";
 import { pollAnswer } from "./poll-answer.ts";
@@ -110,6 +110,13 @@ export function ackThrough(kept: IdentityStorage, session: SessionId, seq: numbe
   const removed = kept.inboxes.ackThrough(session, seq, nowMs) + kept.contacts.ackThrough(session, seq, nowMs);
   if (removed > 0) kept.armFor({ receiptAtMs: nowMs });
   return removed;
+}
+
+/** What became of a sender's messages and knocks, in the order asked. */
+export function receiptsOf(kept: IdentityStorage | undefined, sender: Key, msgIds: readonly string[]): Receipt[] {
+  const ofMail = kept?.inboxes.receipts(sender, msgIds);
+  const ofKnocks = kept?.contacts.receipts(sender);
+  return msgIds.map((msg_id) => ofMail?.get(msg_id) ?? ofKnocks?.get(msg_id) ?? { msg_id, state: "unknown" });
 }
 
 /** What waits for a session as the text of a poll's answer, or undefined. */

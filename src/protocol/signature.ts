@@ -28,10 +28,10 @@ export async function verifySignature(bytes: Uint8Array<ArrayBuffer>, signature:
 }
 
 /** Imported keys: a request verifies twice under one key, and an agent sends many. Keys are only ever the same. */
-const imported = new Map<Key, Promise<CryptoKey>>();
+const imported = new Map<Key, ReturnType<typeof crypto.subtle.importKey>>();
 const IMPORTED_MAX = 256;
 
-function importKey(key: Key): Promise<CryptoKey> {
+function importKey(key: Key): ReturnType<typeof crypto.subtle.importKey> {
   const known = imported.get(key);
   if (known) return known;
   if (imported.size >= IMPORTED_MAX) imported.clear();
