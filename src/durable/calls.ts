@@ -92,6 +92,9 @@ export interface IdentityCalls {
   census: { call: { key: Key }; answer: Census };
 }
 
+export type Call<Operation extends keyof IdentityCalls> = IdentityCalls[Operation]["call"];
+export type Answer<Operation extends keyof IdentityCalls> = IdentityCalls[Operation]["answer"] | Refusal;
+
 /** What one identity adds to an operator's counters. */
 export interface Census {
   readonly sessions_live: number;

@@ -36,6 +36,11 @@ export class DirectoryObject extends DurableObject<Env> implements Methods<Direc
   #hasTables = hasSchema(this.#sql);
   #guesses = { sinceMs: 0, count: 0 };
 
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    if (this.#hasTables) migrate(this.#sql, STEPS);
+  }
+
   list(json: string): string {
     return this.#write<"list">(json, ({ key, isShown }) => {
       this.#sql.exec(

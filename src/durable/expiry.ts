@@ -27,9 +27,10 @@ export interface Kept {
 
 /**
  * Tombstones, ids and nonces past their time are swept at most this often. Kept a little longer they
- * change no answer: what they would refuse is refused by its own time as well.
+ * change no answer: what they would refuse is refused by its own time as well. A sweep reads every
+ * remembered id, so once an hour would cost more than all the sending.
  */
-const SWEEP_MS = 3_600_000;
+const SWEEP_MS = 86_400_000;
 
 /** The next instant at which something is due, or undefined if the object need never wake. */
 export function nextWake(kept: Kept, limits: Limits): number | undefined {

@@ -8,7 +8,7 @@
 
 import { DurableObject } from "cloudflare:workers";
 import { refuse, type Refusal } from "../protocol/refusal.ts";
-import type { IdentityCalls, Methods, PollCall, SocketCall } from "./calls.ts";
+import type { Answer, Call, IdentityCalls, Methods, PollCall, SocketCall } from "./calls.ts";
 import { clock } from "./clock.ts";
 import type { Env } from "./env.ts";
 import { Identity } from "./identity.ts";
@@ -17,9 +17,6 @@ import { meter } from "./meter.ts";
 import { readSettings } from "./settings.ts";
 import { handleFrame } from "./socket-desk.ts";
 import { TokenBuckets } from "./token-bucket.ts";
-
-type Call<Operation extends keyof IdentityCalls> = IdentityCalls[Operation]["call"];
-type Answer<Operation extends keyof IdentityCalls> = IdentityCalls[Operation]["answer"] | Refusal;
 
 export class IdentityObject extends DurableObject<Env> implements Methods<IdentityCalls> {
   readonly #settings = readSettings(this.env);

@@ -213,6 +213,12 @@ export class IdentityStorage {
     if (dueAtMs !== undefined && dueAtMs < (this.#row.alarm_at_ms ?? Infinity)) this.setAlarm(dueAtMs);
   }
 
+  /** What is here now is the last, and goes at an instant, without the time that a ghost is given. */
+  endAt(atMs: number): void {
+    this.setEmptied(atMs - this.#limits.GHOST_RETAIN_MS);
+    this.setAlarm(atMs);
+  }
+
   /** Sets the one alarm, or clears it. */
   setAlarm(atMs: number | null): void {
     // Not awaited: the platform makes it part of this turn's commit.

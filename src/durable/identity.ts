@@ -9,7 +9,7 @@
 import type { Key, SessionId } from "../protocol/address.ts";
 import { CLOSE } from "../protocol/frames.ts";
 import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
-import type { Census, Entry, IdentityCalls, PollCall, SocketCall, Stored, View } from "./calls.ts";
+import type { Answer, Call, Census, Entry, PollCall, SocketCall, Stored, View } from "./calls.ts";
 import { clock } from "./clock.ts";
 import { OpenConnections } from "./connections.ts";
 import type { Env } from "./env.ts";
@@ -31,9 +31,6 @@ export const ALARM_RETRY_MS = 60_000;
 
 /** A place is free as soon as any of the identity's sockets closes. */
 const SOCKETS_RETRY_S = 60;
-
-type Call<Operation extends keyof IdentityCalls> = IdentityCalls[Operation]["call"];
-type Answer<Operation extends keyof IdentityCalls> = IdentityCalls[Operation]["answer"] | Refusal;
 
 export class Identity {
   readonly sockets: SocketHub;
@@ -127,11 +124,10 @@ export class Identity {
     for (const poll of this.#polls.all()) this.#polls.end(poll.session);
     await this.#outbound.forget(key);
     await this.#clear();
-    // The used nonce is all that stays, until its window has passed: a replay must not wipe a new life.
     await this.#commits.run(() => {
       const kept = this.#keep(key);
-      kept.nonces.use(nonce);
-      kept.armFor({ nonceExpiresAtMs: nonce.expiresAtMs });
+      kept.nonces.use(nonce); // all that stays, until its window has passed: a replay must not wipe a new life
+      kept.endAt(nonce.expiresAtMs);
     });
     return { forgotten: true };
   }
@@ -160,7 +156,7 @@ export class Identity {
     const nowMs = clock.now();
     // Accepted in the very turn that is committed: what shares the commit finds the socket, or is found by it.
     const accepted = await this.#commits.run(() => {
-      // Sessions need not be announced to connect, so their sockets are bounded for themselves.
+      // A session need not be announced to connect.
       if (!this.sockets.of(session) && this.sockets.all().length >= this.#settings.limits.SESSIONS_MAX) {
         return refuse("session_limit", { retry_after_s: SOCKETS_RETRY_S });
       }
@@ -269,19 +265,21 @@ export class Identity {
 
   /** The alarm's last step: set the next one, or delete what is left of a ghost. */
   async #rest(nowMs: number): Promise<void> {
-    if (this.#kept && isGhost(this.#facts(this.#kept, nowMs), nowMs, this.#settings.limits)) {
-      const ghost = this.#kept;
-      await this.#outbound.unlist(ghost.key);
+    const { limits } = this.#settings;
+    let kept = this.#kept;
+    if (!kept) return;
+    let facts = this.#facts(kept, nowMs);
+    if (isGhost(facts, nowMs, limits)) {
+      await this.#outbound.unlist(kept.key);
       // A call may have come meanwhile: what was read before the await is read again, and only then deleted.
-      if (isGhost(this.#facts(ghost, nowMs), nowMs, this.#settings.limits)) return this.#clear();
-      ghost.setListing({ isShown: false, dueAtMs: nowMs });
+      kept = this.#kept ?? kept;
+      facts = this.#facts(kept, nowMs);
+      if (isGhost(facts, nowMs, limits)) return this.#clear();
+      kept.setListing({ isShown: false, dueAtMs: nowMs });
       await this.#tellDirectory();
     }
-    const kept = this.#kept;
-    if (!kept) return;
-    const facts = this.#facts(kept, nowMs);
     kept.setEmptied(facts.emptiedAtMs ?? null);
-    kept.setAlarm(nextWake(facts, this.#settings.limits) ?? null);
+    kept.setAlarm(nextWake(facts, limits) ?? null);
   }
 
   /** All that the next alarm depends on: what is kept, and what is open. */

@@ -4,6 +4,7 @@ import { parseKey, type Key } from "../protocol/address.ts";
 import { PAGE_DEFAULT, PAGE_MAX } from "../protocol/constants.ts";
 import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
 import { shardOf } from "../durable/directory-shards.ts";
+import { logFault } from "../durable/log.ts";
 import { askDirectory } from "./ask.ts";
 import { wholeOf } from "./query.ts";
 import type { Call } from "./route.ts";
@@ -51,16 +52,24 @@ export async function pageOfKeys(
   return { keys };
 }
 
-/** Asks each identity of a page; who refuses is left out. */
+/** What the identities of a page answered, and how many of them did not: said in the answer, not left out in silence. */
+export interface Asked<Answer> {
+  readonly answers: Answer[];
+  readonly unanswered: { readonly unanswered?: number };
+}
+
+/** Asks each identity of a page. One that refuses or has a fault spoils no one else's. */
 export async function askEach<Answer extends object>(
   keys: readonly Key[],
   ask: (key: Key) => Promise<Answer | Refusal>,
-): Promise<Answer[]> {
+): Promise<Asked<Answer>> {
   const answers: Answer[] = [];
   for (let i = 0; i < keys.length; i += ASKED_AT_A_TIME) {
-    for (const answer of await Promise.all(keys.slice(i, i + ASKED_AT_A_TIME).map(ask))) {
-      if (!isRefusal(answer)) answers.push(answer);
+    for (const settled of await Promise.allSettled(keys.slice(i, i + ASKED_AT_A_TIME).map(ask))) {
+      if (settled.status === "rejected") logFault("page_fault", settled.reason);
+      else if (!isRefusal(settled.value)) answers.push(settled.value);
     }
   }
-  return answers;
+  const missing = keys.length - answers.length;
+  return { answers, unanswered: missing > 0 ? { unanswered: missing } : {} };
 }

@@ -16,7 +16,7 @@ const stats = route({
   async act(plan, call) {
     const page = await pageOfKeys(call, plan, false);
     if (isRefusal(page)) return page;
-    const each = await askEach(page.keys, (key) => askIdentity(call.env, key, "census", {}));
+    const { answers: each, unanswered } = await askEach(page.keys, (key) => askIdentity(call.env, key, "census", {}));
     const sum = (count: (census: (typeof each)[number]) => number) =>
       each.reduce((total, one) => total + count(one), 0);
     return {
@@ -30,6 +30,7 @@ const stats = route({
         // Of the isolate that answered: on a local bus that is all there is, a deployment has several.
         isolate: meter.read(),
         now_ms: call.nowMs,
+        ...unanswered,
         ...(page.cursor === undefined ? {} : { cursor: page.cursor }),
       },
     };

@@ -84,7 +84,9 @@ const roster = route({
     }
     const page = await pageOfKeys(call, plan, true);
     if (isRefusal(page)) return page;
-    const views = await askEach(page.keys, (key) => askIdentity(env, key, "view", { ...viewer, scope: "bus" }));
+    const { answers: views, unanswered } = await askEach(page.keys, (key) =>
+      askIdentity(env, key, "view", { ...viewer, scope: "bus" }),
+    );
     return {
       status: 200,
       body: {
@@ -92,6 +94,7 @@ const roster = route({
         gone: views.flatMap((view) => view.gone),
         now_ms: nowMs,
         view_at_ms: Math.min(nowMs, ...views.map((view) => view.view_at_ms)),
+        ...unanswered,
         ...(page.cursor === undefined ? {} : { cursor: page.cursor }),
       },
     };

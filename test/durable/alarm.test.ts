@@ -163,3 +163,13 @@ it("forgets every trace, refuses the replay of that request, and then the nonce 
   const nonces = await runInDurableObject(stub, (_, state) => state.storage.sql.exec("SELECT * FROM nonce").toArray());
   expect(nonces).toEqual([]);
 });
+
+it("a forgotten key that says nothing more leaves nothing, as soon as its used token would be too old", async () => {
+  const key = newKey();
+  freezeAt(NOW);
+  await announce(key, "s1", NOW, true);
+  await must(key, "forget", { nonce: { nonce: "n", expiresAtMs: NOW + 121_000 } });
+  expect(await alarmOf(key)).toBe(NOW + 121_000);
+  await ringAt(key, NOW + 121_000);
+  expect(await tablesOf(key)).toEqual([]);
+});

@@ -3,7 +3,7 @@
  * change that adds one must show itself here.
  */
 
-import { runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { beforeAll, describe, expect, it } from "vitest";
 import {
   announce,
@@ -132,5 +132,26 @@ describe("rows written and alarms set", () => {
     await announce(key, "s1");
     expect(await costOf(() => view(key, key))).toMatchObject({ written: 0, alarms: 0 });
     expect(await costOf(() => must(key, "receipts", { sender: key, msgIds: ["a"] }))).toMatchObject({ written: 0 });
+  });
+
+  it("alarm: two rows and two alarms with nothing due, and each remembered id read twice", async () => {
+    const key = newKey();
+    await announce(key, "s1");
+    const remember = async () => {
+      await sendMany(
+        key,
+        Array.from({ length: 64 }, () => entry(key, "s1")),
+      );
+      const acks = (await take(key, "s1")).items!.map((item) => item.ack);
+      await must(key, "ack", { session: session("s1"), acks });
+    };
+    const ring = () => costOf(() => runDurableObjectAlarm(stubOf(key)));
+    await remember();
+    const one = await ring();
+    await remember();
+    const two = await ring();
+    expect(one).toMatchObject({ written: 2, alarms: 2 });
+    expect((two.read - one.read) / 64).toBe(2);
+    expect(one.read - 64 * 2).toBe(22);
   });
 });
