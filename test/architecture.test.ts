@@ -40,7 +40,17 @@ const STRANGERS: readonly { readonly file: RegExp; readonly unknown: RegExp; rea
 ];
 
 /** Files that take the clock as an argument and do nothing but compute. */
-const PURE = /^protocol\/|^durable\/(inbox-policy|expiry)\.ts$/;
+const PURE = new RegExp(
+  [
+    "^protocol/",
+    "^durable/(inbox-policy|expiry|token-bucket|ack-handle|poll-answer|directory-shards)\\.ts$",
+    "^client/bus/(bus-url|backoff|connection-state|bus-frame|outcome|answers)\\.ts$",
+    "^client/session/(outbox-policy|refusal-treatment|loop-guard)\\.ts$",
+    "^client/state/task-progress\\.ts$",
+    "^client/trust/(gate|pairing|peer-book|petname|key-choice)\\.ts$",
+    "^client/tools/render\\.ts$",
+  ].join("|"),
+);
 const IMPURE = [
   /\bDate\.now\b/,
   /\bnew Date\b/,

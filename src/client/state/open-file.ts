@@ -1,0 +1,146 @@
+/**
+ * Opens a session's file: who may read it, one process at a time, no schema of the future, and a broken file set aside.
+ * Nothing is ever deleted or truncated here.
+ */
+
+import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, renameSync, statSync, type Stats } from "node:fs";
+import { dirname } from "node:path";
+import { Database, SQLITE, sqliteCode } from "./database.ts";
+import { migrate, readSchema, STEPS } from "./schema.ts";
+import { lockSession, type SessionLock } from "./session-lock.ts";
+
+/** Why a session's file is not opened. */
+export type StateRefusal =
+  /** Another process runs this session. */
+  | { readonly refusal: "in_use"; readonly path: string }
+  /** A later version of this client wrote it; `found` and `known` are schema steps. */
+  | { readonly refusal: "newer_schema"; readonly path: string; readonly found: number; readonly known: number }
+  /** Something stands there that we did not make and will not follow or write to. */
+  | { readonly refusal: "unsafe_path"; readonly path: string; readonly why: UnsafePath };
+
+export type UnsafePath = "symlink" | "not_a_file" | "not_a_directory" | "foreign_owner" | "foreign_lock";
+
+export interface OpenFile {
+  readonly database: Database;
+  readonly lock: SessionLock;
+  /** Where a file went that could not be read. */
+  readonly setAside?: string;
+}
+
+/** Up to this size every page is checked at the start (a second at most); above it, only what opening reads. */
+const CHECK_MAX_BYTES = 64 * 1_048_576;
+
+/**
+ * @param uid of this process, where the system has one: directory and files must be its own
+ * @param steps the schema; given only by tests
+ */
+export function openFile(path: string, nowMs: number, uid?: number, steps = STEPS): OpenFile | StateRefusal {
+  const lockPath = `${path}.lock`;
+  const unsafe = makePrivate(dirname(path), [path, lockPath], uid);
+  if (unsafe) return { refusal: "unsafe_path", ...unsafe };
+  const lock = lockSession(lockPath);
+  if (lock === "in_use") return { refusal: "in_use", path };
+  if (lock === "not_ours") return { refusal: "unsafe_path", path: lockPath, why: "foreign_lock" };
+  try {
+    const first = openDatabase(path, steps);
+    if (first !== "broken") return finish(first, lock, path, steps);
+    // The log first: a new file must never meet the log of the old one.
+    const setAside = `${path}.broken-${nowMs}`;
+    for (const suffix of ["-wal", "-shm", ""]) moveAside(`${path}${suffix}`, `${setAside}${suffix}`);
+    createPrivate(path);
+    const second = openDatabase(path, steps);
+    if (second === "broken") throw new Error("a new state file cannot be read back");
+    return { ...finish(second, lock, path, steps), setAside };
+  } catch (fault) {
+    lock.release();
+    throw fault;
+  }
+}
+
+function finish(
+  opened: Database | number,
+  lock: SessionLock,
+  path: string,
+  steps: readonly string[],
+): OpenFile | StateRefusal {
+  if (opened instanceof Database) return { database: opened, lock };
+  lock.release();
+  return { refusal: "newer_schema", path, found: opened, known: steps.length };
+}
+
+/** @returns the database, brought to our schema; the step of a newer one, untouched; or that it is no database of ours */
+function openDatabase(path: string, steps: readonly string[]): Database | number | "broken" {
+  const database = new Database(path);
+  try {
+    // Readers of other processes may hold the file for a moment; another writer is kept out by the lock.
+    database.exec("PRAGMA busy_timeout = 5000");
+    const { step, isOurs } = readSchema(database);
+    if (step > steps.length && isOurs) {
+      database.close();
+      return step;
+    }
+    if (!isOurs || !isWhole(database, path)) {
+      database.close();
+      return "broken";
+    }
+    // FULL: in WAL mode less would lose the last commits with the power, after the bus was acked.
+    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF");
+    migrate(database, step, steps);
+    return database;
+  } catch (fault) {
+    database.close();
+    const code = sqliteCode(fault);
+    if (code === SQLITE.notADatabase || code === SQLITE.corrupt) return "broken";
+    throw fault;
+  }
+}
+
+function isWhole(database: Database, path: string): boolean {
+  if (statSync(path).size > CHECK_MAX_BYTES) return true;
+  return database.first<{ quick_check: string }>("PRAGMA quick_check(1)")?.quick_check === "ok";
+}
+
+/** Directory 0700 and files 0600, all ours and none a symlink; or what stands in the way. */
+function makePrivate(
+  directory: string,
+  files: readonly string[],
+  uid: number | undefined,
+): { path: string; why: UnsafePath } | undefined {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const found = statSync(directory);
+  if (!found.isDirectory()) return { path: directory, why: "not_a_directory" };
+  if (uid !== undefined && found.uid !== uid) return { path: directory, why: "foreign_owner" };
+  tighten(directory, found, 0o700);
+  for (const path of files) {
+    createPrivate(path);
+    const file = lstatSync(path);
+    if (file.isSymbolicLink()) return { path, why: "symlink" };
+    if (!file.isFile()) return { path, why: "not_a_file" };
+    if (uid !== undefined && file.uid !== uid) return { path, why: "foreign_owner" };
+    tighten(path, file, 0o600);
+  }
+  return undefined;
+}
+
+/** Makes the file before SQLite does, which would give it the umask's rights. An existing one is not even opened:
+ * closing it again would drop the locks that this process holds on it. */
+function createPrivate(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (fault) {
+    if ((fault as NodeJS.ErrnoException).code !== "EEXIST") throw fault;
+  }
+}
+
+/** Rights that others have are taken from them: the content is this user's alone. On Windows it changes nothing. */
+function tighten(path: string, found: Stats, mode: number): void {
+  if ((found.mode & 0o077) !== 0) chmodSync(path, mode);
+}
+
+function moveAside(from: string, to: string): void {
+  try {
+    renameSync(from, to);
+  } catch (fault) {
+    if ((fault as NodeJS.ErrnoException).code !== "ENOENT") throw fault;
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * One process a session: a lock that the system releases when its holder dies, however it dies.
+ *
+ * It stands on a file of its own beside the session's: so the session's file may still be read by others (a
+ * hook that counts the unread), and the lock also covers the moment in which a broken file is set aside.
+ * SQLite takes it, because its file locks are the same on every system and Node has none.
+ */
+
+import { Database, SQLITE, sqliteCode } from "./database.ts";
+
+/** A held lock. */
+export interface SessionLock {
+  release(): void;
+}
+
+/**
+ * Takes the lock at once or says that another has it; never waits.
+ * @param path of the lock's file, made where there is none, and never removed: removing it would race with the next
+ * @returns `in_use` while another process, running or stopped, holds it; `not_ours` if the file is something else
+ */
+export function lockSession(path: string): SessionLock | "in_use" | "not_ours" {
+  const file = new Database(path);
+  try {
+    // The journal in memory, for nothing is ever written.
+    file.exec("PRAGMA busy_timeout = 0; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
+  } catch (fault) {
+    file.close();
+    const code = sqliteCode(fault);
+    if (code === SQLITE.busy || code === SQLITE.locked) return "in_use";
+    if (code === SQLITE.notADatabase || code === SQLITE.corrupt) return "not_ours";
+    throw fault;
+  }
+  return { release: () => file.close() };
+}

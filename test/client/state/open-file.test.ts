@@ -1,0 +1,180 @@
+/** Opening a session's file: rights, one process at a time, schemas of the future, broken files. */
+
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, it } from "vitest";
+import { openFile } from "../../../src/client/state/open-file.ts";
+import { APPLICATION_ID, STEPS } from "../../../src/client/state/schema.ts";
+import { openState } from "../../../src/client/state/store.ts";
+import { arrival, newPath, open, T0 } from "./state-fixture.ts";
+
+const isPosix = process.platform !== "win32";
+const modeOf = (path: string) => statSync(path).mode & 0o777;
+
+describe("who may read it", () => {
+  it.runIf(isPosix)("makes files of 0600 in a folder of 0700, whatever the umask", () => {
+    const before = process.umask(0o000);
+    try {
+      const path = newPath();
+      open(path).state.receive([arrival("a")], T0);
+      expect(modeOf(dirname(path))).toBe(0o700);
+      const files = readdirSync(dirname(path));
+      expect(files).toEqual(expect.arrayContaining(["one.db", "one.db.lock", "one.db-wal"]));
+      for (const file of files) expect(modeOf(join(dirname(path), file)), file).toBe(0o600);
+    } finally {
+      process.umask(before);
+    }
+  });
+
+  it.runIf(isPosix)("takes from others the rights that they had", () => {
+    const path = newPath();
+    open(path).state.close();
+    chmodSync(path, 0o644);
+    chmodSync(dirname(path), 0o755);
+    open(path);
+    expect([modeOf(path), modeOf(dirname(path))]).toEqual([0o600, 0o700]);
+  });
+
+  it.runIf(isPosix).each(["one.db", "one.db.lock"])("follows no symlink in place of %s", (name) => {
+    const path = newPath();
+    mkdirSync(dirname(path), { recursive: true });
+    const target = join(dirname(path), "elsewhere");
+    const link = join(dirname(path), name);
+    symlinkSync(target, link);
+    expect(openState({ path, nowMs: T0 })).toEqual({ refusal: "unsafe_path", path: link, why: "symlink" });
+    expect(existsSync(target)).toBe(false);
+  });
+
+  it.runIf(isPosix)("refuses a folder of another user", () => {
+    const path = newPath();
+    const uid = process.getuid!() + 1;
+    const refusal = { refusal: "unsafe_path", path: dirname(path), why: "foreign_owner" };
+    expect(openState({ path, nowMs: T0, uid })).toEqual(refusal);
+    expect("state" in openState({ path, nowMs: T0, uid: process.getuid!() })).toBe(true);
+  });
+
+  it("writes over no file that stands where the lock should", () => {
+    const path = newPath();
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(`${path}.lock`, "a diary of someone. ".repeat(500));
+    expect(openState({ path, nowMs: T0 })).toMatchObject({ refusal: "unsafe_path", why: "foreign_lock" });
+    expect(readFileSync(`${path}.lock`, "utf8")).toContain("diary");
+  });
+});
+
+describe("one at a time", () => {
+  it("refuses a second opening while the first is open, and lets it in afterwards", () => {
+    const path = newPath();
+    const { state } = open(path);
+    expect(openState({ path, nowMs: T0 })).toEqual({ refusal: "in_use", path });
+    state.receive([arrival("a")], T0); // the refused one disturbed nothing
+    state.close();
+    expect(open(path).state.inbox.unreadCount()).toBe(1);
+  });
+
+  it("lets another process count the unread meanwhile", () => {
+    const path = newPath();
+    open(path).state.receive([arrival("a"), arrival("b")], T0);
+    const reader = new DatabaseSync(path, { readOnly: true });
+    expect(reader.prepare("SELECT count(*) AS n FROM inbox WHERE read_at_ms IS NULL").get()).toMatchObject({ n: 2 });
+    reader.close();
+  });
+});
+
+describe("schema", () => {
+  it("begins where there is nothing, and keeps what there is", () => {
+    const path = newPath();
+    open(path).state.receive([arrival("a")], T0);
+    expect(STEPS).toHaveLength(1);
+  });
+
+  it("refuses a file of a later version, and leaves it as it is", () => {
+    const path = newPath();
+    open(path).state.close();
+    const later = new DatabaseSync(path);
+    later.exec(`PRAGMA user_version = ${STEPS.length + 1}`);
+    later.close();
+    const bytes = readFileSync(path);
+    expect(openState({ path, nowMs: T0 })).toEqual({
+      refusal: "newer_schema",
+      path,
+      found: STEPS.length + 1,
+      known: STEPS.length,
+    });
+    expect(readFileSync(path)).toEqual(bytes);
+    expect(openState({ path, nowMs: T0 })).toMatchObject({ refusal: "newer_schema" }); // and holds no lock
+  });
+
+  it("runs the steps that a file lacks, once, with what it holds", () => {
+    const path = newPath();
+    const { state } = open(path);
+    state.receive([arrival("a")], T0);
+    state.close();
+    const steps = [...STEPS, "CREATE TABLE later (x TEXT) STRICT", "INSERT INTO later VALUES ('once')"];
+    for (let i = 0; i < 2; i++) {
+      const opened = openFile(path, T0, undefined, steps);
+      if ("refusal" in opened) throw new Error(opened.refusal);
+      expect(opened.database.all("SELECT x FROM later")).toHaveLength(1);
+      expect(opened.database.all("SELECT seq FROM inbox")).toHaveLength(1);
+      opened.database.close();
+      opened.lock.release();
+    }
+  });
+});
+
+describe("a broken file", () => {
+  const breakages: { name: string; content: (whole: Buffer) => Buffer | string }[] = [
+    { name: "text", content: () => "this is no database. ".repeat(400) },
+    { name: "a header and noise", content: (whole) => Buffer.concat([whole.subarray(0, 100), Buffer.alloc(8_192, 7)]) },
+    {
+      name: "noise in a page of a table",
+      content: (whole) => Buffer.concat([whole.subarray(0, 8_192), Buffer.alloc(whole.length - 8_192, 0xa5)]),
+    },
+    { name: "half a file", content: (whole) => whole.subarray(0, Math.floor(whole.length / 2 / 4_096) * 4_096) },
+  ];
+
+  it.each(breakages)("is set aside and said, never deleted: $name", ({ content }) => {
+    const path = newPath();
+    const { state } = open(path);
+    state.receive(
+      Array.from({ length: 200 }, (_, n) => arrival(`m${n}`, { text: "x".repeat(500) })),
+      T0,
+    );
+    state.close();
+    const broken = Buffer.from(content(readFileSync(path)));
+    writeFileSync(path, broken);
+    const opened = open(path, T0 + 5);
+    expect(opened.setAside).toBe(`${path}.broken-${T0 + 5}`);
+    expect(readFileSync(opened.setAside!)).toEqual(broken);
+    expect(opened.state.receive([arrival("new")], T0)).toMatchObject([{ verdict: "new" }]);
+    opened.state.close();
+    expect(open(path).setAside).toBeUndefined();
+  });
+
+  it("is one of another program too", () => {
+    const path = newPath();
+    mkdirSync(dirname(path), { recursive: true });
+    const other = new DatabaseSync(path);
+    other.exec("CREATE TABLE theirs (x)");
+    other.close();
+    expect(open(path).setAside).toBeDefined();
+    expect(APPLICATION_ID).not.toBe(0);
+  });
+
+  it("is not an empty one: a crash right after making it left nothing to lose", () => {
+    const path = newPath();
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, "");
+    expect(open(path).setAside).toBeUndefined();
+  });
+});
