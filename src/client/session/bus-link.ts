@@ -1,0 +1,208 @@
+/**
+ * One bus of a session: its socket, its HTTP, its clock, and what is published there. Each stands for itself, so a bus
+ * that stalls holds up no other.
+ *
+ * Whom we admit is published before we announce: who sees us come may write at once, and would be refused for good.
+ */
+
+import type { Key, SessionId } from "../../protocol/address.ts";
+import type { Gap } from "../bus/answers.ts";
+import type { BusItem } from "../bus/bus-frame.ts";
+import type { BusUrl } from "../bus/bus-url.ts";
+import { BusClock } from "../bus/clock.ts";
+import { Connection, type Farewell } from "../bus/connection.ts";
+import type { State as ConnectionState } from "../bus/connection-state.ts";
+import { BusHttp } from "../bus/http.ts";
+import { isOk, type BusRefusal, type Unreachable } from "../bus/outcome.ts";
+import type { Outgoing } from "../bus/outgoing.ts";
+import { signAnnouncement, signUnregister, type Introduction } from "../bus/sign-presence.ts";
+import type { Signer } from "../bus/signer.ts";
+import type { Timers } from "../bus/timers.ts";
+import type { Bus } from "./outbox-policy.ts";
+
+/** What a session is told of one of its buses. */
+export interface LinkEars {
+  /** The socket is open. Called before anything is published on it. */
+  onWelcome(link: BusLink, generation: string): void;
+  onMessages(link: BusLink, items: readonly BusItem[], generation: string): void;
+  onGap(link: BusLink, gap: Gap): void;
+  /** A fault of our own; it is tried again. */
+  onFault(fault: unknown): void;
+}
+
+export interface LinkOptions {
+  readonly url: BusUrl;
+  readonly session: SessionId;
+  readonly signer: Signer;
+  readonly timers: Timers;
+  readonly random: () => number;
+  readonly heartbeatMs: number;
+  /** What tokens are signed for, where the bus is dialled at another address than its own. */
+  readonly audience?: string | undefined;
+  /** The bus's clock minus ours, as an earlier process left it. */
+  readonly offsetMs: number;
+  /** What the session says of itself now. */
+  readonly introduce: () => Introduction;
+  /** Whom we admit now; undefined while the peers file cannot be read, and then nothing is published. */
+  readonly contacts: () => readonly Key[] | undefined;
+  readonly ears: LinkEars;
+}
+
+/** First and longest wait before what a bus refused, or did not hear, is published again. */
+const REPUBLISH_MIN_MS = 1_000;
+const REPUBLISH_MAX_MS = 60_000;
+
+export class BusLink {
+  /** The bus's origin. */
+  readonly name: Bus;
+  readonly http: BusHttp;
+  readonly clock: BusClock;
+  readonly #connection: Connection;
+  readonly #options: LinkOptions;
+  /** The contacts that this life of the bus has of us, as one text; undefined: none yet. */
+  #published: string | undefined;
+  #generation: string | undefined;
+  #publishing: Promise<void> | undefined;
+  #failures = 0;
+  #timer: unknown;
+  #refusal: BusRefusal | Unreachable | undefined;
+  #isClosed = false;
+
+  constructor(options: LinkOptions) {
+    const { url, session, signer, timers, random, heartbeatMs, offsetMs, ears } = options;
+    const audience = options.audience === undefined ? {} : { audience: options.audience };
+    this.#options = options;
+    this.name = url.origin;
+    this.clock = new BusClock(() => timers.now());
+    if (offsetMs !== 0) this.clock.learn(timers.now() + offsetMs);
+    const shared = { url, signer, clock: this.clock, timers, ...audience };
+    this.http = new BusHttp(shared);
+    this.#connection = new Connection({
+      ...shared,
+      session,
+      heartbeatMs,
+      random,
+      ears: {
+        onWelcome: ({ generation }) => {
+          if (generation !== this.#generation) this.#published = undefined;
+          this.#generation = generation;
+          this.#refusal = undefined;
+          this.#failures = 0;
+          ears.onWelcome(this, generation);
+          void this.#publishThenAnnounce();
+        },
+        onMessages: (items, generation) => ears.onMessages(this, items, generation),
+        onGap: (gap) => ears.onGap(this, gap),
+        onRefused: (why) => this.#hearRefusal(why),
+      },
+    });
+  }
+
+  get state(): ConnectionState {
+    return this.#connection.state;
+  }
+
+  /** What the bus last refused of us, on a connection that is still open. */
+  get refusal(): BusRefusal | Unreachable | undefined {
+    return this.#refusal;
+  }
+
+  start(): void {
+    this.#connection.start();
+  }
+
+  /** As {@link Connection.ack}. */
+  ack(through: number, generation: string): void {
+    this.#connection.ack(through, generation);
+  }
+
+  /** Says anew what the session is; on the next welcome if there is no socket. */
+  announce(): void {
+    const { introduce, signer } = this.#options;
+    const introduction = introduce();
+    const ts = this.clock.nextTs();
+    // Strangers see that somebody of this name is here, not where it works and at what.
+    const { name, session } = introduction;
+    const shown = signAnnouncement(signer, { name, session: { session_id: session.session_id } }, ts);
+    this.#connection.announce(signAnnouncement(signer, introduction, ts), shown);
+  }
+
+  /** Publishes the contacts if they are others than this life of the bus has; resolves when tried. */
+  publish(): Promise<void> {
+    // A change made while a publication is under way is published behind it.
+    const next = (this.#publishing ?? Promise.resolve()).then(() => this.#publishOnce());
+    const settled = next.finally(() => {
+      if (this.#publishing === settled) this.#publishing = undefined;
+    });
+    this.#publishing = settled;
+    return settled;
+  }
+
+  /** Unregisters, in one frame with the goodbyes where a socket is open, else over HTTP. Final. */
+  async leave(goodbyes: readonly Outgoing[]): Promise<Farewell> {
+    this.#isClosed = true;
+    this.#options.timers.clearTimeout(this.#timer);
+    const { signer, session } = this.#options;
+    if (this.state.at === "stopped") return "not_connected"; // evicted or superseded: the session is not ours to end
+    const wasHere = this.#generation !== undefined;
+    const farewell = await this.#connection.unregister(signUnregister(signer, session, this.clock.nextTs()), goodbyes);
+    // Never announced here: there is nothing to unregister.
+    if (farewell !== "not_connected" || !wasHere) return farewell;
+    const said = await this.http.unregister((ts) => signUnregister(signer, session, ts), goodbyes);
+    return isOk(said) ? "unregistered" : "unconfirmed";
+  }
+
+  /** Ends the connection, not the session. Final. */
+  close(): void {
+    this.#isClosed = true;
+    this.#options.timers.clearTimeout(this.#timer);
+    this.#connection.close();
+    this.http.close();
+  }
+
+  async #publishThenAnnounce(): Promise<void> {
+    try {
+      await this.publish();
+      if (!this.#isClosed && this.state.at === "open") this.announce();
+    } catch (fault) {
+      this.#options.ears.onFault(fault);
+      this.#again();
+    }
+  }
+
+  async #publishOnce(): Promise<void> {
+    const contacts = this.#options.contacts();
+    // Without a socket the welcome comes back to it.
+    if (this.#isClosed || this.state.at !== "open" || contacts === undefined) return;
+    const generation = this.#generation;
+    const text = [...contacts].sort().join(" ");
+    if (text === this.#published) return;
+    const outcome = await this.http.contacts(contacts);
+    if (isOk(outcome)) {
+      if (generation === this.#generation) this.#published = text;
+      this.#failures = 0;
+    } else {
+      this.#refusal = outcome;
+      this.#again(outcome.retryAfterMs);
+    }
+  }
+
+  #hearRefusal(why: BusRefusal | Unreachable): void {
+    if (this.state.at !== "open") return; // of a handshake: its state says it
+    this.#refusal = why;
+    // The bus does not say which frame it was. To announce again is harmless, and the clock has been learned.
+    this.#again(why.retryAfterMs);
+  }
+
+  #again(atLeastMs = 0): void {
+    if (this.#isClosed) return;
+    const { timers, random } = this.#options;
+    const delayMs = Math.min(REPUBLISH_MIN_MS * 2 ** this.#failures++, REPUBLISH_MAX_MS);
+    timers.clearTimeout(this.#timer);
+    const act = () => {
+      this.#refusal = undefined; // what is still wrong is refused again
+      void this.#publishThenAnnounce();
+    };
+    this.#timer = timers.setTimeout(act, Math.max(atLeastMs, delayMs * (1 + random()) * 0.5));
+  }
+}

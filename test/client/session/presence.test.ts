@@ -1,0 +1,69 @@
+/** Who is there, who sleeps, and who has gone: what a sender is told of it. */
+
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { startBus, type LocalBus } from "../../../scripts/local-bus.ts";
+import { begin, newHome, ok, ownBus, pairOf, received, until } from "./support.ts";
+
+let bus: LocalBus;
+beforeAll(async () => {
+  bus = await startBus({ bundle: inject("bundle"), vars: { LOG: "faults" } });
+});
+afterAll(() => bus.stop());
+
+describe("a session that is silent", () => {
+  it("is away and gets its mail; a sibling that is live is named, and not written to", async () => {
+    const LIVE_MS = 400;
+    const quick = await ownBus({ LIVE_MS: String(LIVE_MS) });
+    const { ann, bob, homes } = await pairOf(quick.url, { limits: { LIVE_MS } });
+    ok(await bob.send({ to: "ann", text: "mine" }));
+    await received(ann, 1);
+    // Its heartbeats are further apart than what counts as live here; its sibling's are not.
+    await begin(homes[1], quick.url, { session: "bob-2", limits: { LIVE_MS, HEARTBEAT_MS: 50 } });
+    await until(async () => {
+      const [bobs] = ok(await ann.discover("bob")).identities;
+      const presence = Object.fromEntries(bobs!.sessions.map((each) => [each.session, each.presence]));
+      return presence["bob-1"] === "away" && presence["bob-2"] === "live";
+    }, "one away, one live");
+    const { route, life } = ok(await ann.send({ to: "bob", text: "sleep well" }));
+    expect(route).toMatchObject({ to: "session", session: "bob-1", presence: "away", live_sibling: "bob-2" });
+    expect((route as { age_ms: number }).age_ms).toBeGreaterThanOrEqual(LIVE_MS);
+    expect(life).toMatchObject({ state: "stored", presence: "away" });
+    expect(await received(bob, 1)).toEqual(["sleep well"]);
+  });
+});
+
+describe("a session that closes", () => {
+  it("is off the roster at once, and its peers no longer write to it, but to whoever of them comes", async () => {
+    const { ann, bob, homes } = await pairOf(bus.url);
+    ok(await bob.send({ to: "ann", text: "hello" }));
+    await received(ann, 1);
+    expect(ok(await ann.send({ to: "bob", text: "hello" })).route).toMatchObject({ session: "bob-1" });
+    const closing = performance.now();
+    await bob.close(400);
+    expect(performance.now() - closing).toBeLessThan(400);
+    expect(ok(await ann.discover("bob")).identities[0]!.sessions).toEqual([]);
+    expect(await received(ann, 1)).toEqual([expect.stringMatching(/^\[interlink\] I'm ending this session \(bob-1\)/)]);
+    // Nobody of them is there, and the one that we talked with has said that it is not either.
+    const later = ok(await ann.send({ to: "bob", text: "for whoever comes" }));
+    expect(later).toMatchObject({ route: { to: "identity" }, life: { state: "stored" } });
+    const next = await begin(homes[1], bus.url, { session: "bob-2" });
+    expect(await received(next, 1)).toEqual(["for whoever comes"]);
+  });
+
+  it("twice is closed once, and may come back under its id", async () => {
+    const home = newHome("ann");
+    const session = await begin(home, bus.url);
+    await Promise.all([session.close(400), session.close(400)]);
+    const again = await begin(home, bus.url); // the same file and id: a goodbye does not forbid to come back
+    expect(await again.whoami()).toMatchObject({ session: "ann-1", presence: { presence: "live" } });
+  });
+
+  it("while its bus is away is over in time", async () => {
+    const own = await ownBus();
+    const { bob } = await pairOf(own.url);
+    await own.kill();
+    const closing = performance.now();
+    await bob.close(300);
+    expect(performance.now() - closing).toBeLessThan(450);
+  });
+});
