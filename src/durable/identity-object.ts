@@ -14,12 +14,12 @@ import type { Env } from "./env.ts";
 import { Identity } from "./identity.ts";
 import { logFault } from "./log.ts";
 import { meter } from "./meter.ts";
-import { readSettings } from "./settings.ts";
+import { settingsOf } from "./settings.ts";
 import { handleFrame } from "./socket-desk.ts";
 import { TokenBuckets } from "./token-bucket.ts";
 
 export class IdentityObject extends DurableObject<Env> implements Methods<IdentityCalls> {
-  readonly #settings = readSettings(this.env);
+  readonly #settings = settingsOf(this.env);
   readonly #buckets = new TokenBuckets(this.#settings.limits.RATE_PER_S);
   readonly #identity = new Identity(this.ctx, this.env, this.#settings);
 

@@ -101,6 +101,16 @@ export function readSettings(variables: Readonly<Record<string, unknown>>): Sett
   };
 }
 
+/** One reading for a set of bindings: an isolate serves many requests and objects with the same. */
+const settingsByBindings = new WeakMap<Readonly<Record<string, unknown>>, Settings>();
+
+/** The settings of a deployment, read once. @throws SettingsFault as {@link readSettings} does */
+export function settingsOf(bindings: Readonly<Record<string, unknown>>): Settings {
+  const settings = settingsByBindings.get(bindings) ?? readSettings(bindings);
+  settingsByBindings.set(bindings, settings);
+  return settings;
+}
+
 function isOrigin(text: string): boolean {
   try {
     return new URL(text).origin === text;

@@ -2,7 +2,7 @@
 
 import { clock } from "../durable/clock.ts";
 import type { Env } from "../durable/env.ts";
-import { readSettings, type Settings } from "../durable/settings.ts";
+import { settingsOf, type Settings } from "../durable/settings.ts";
 import { parseJsonObject } from "../protocol/json.ts";
 import { isRefusal, type Refusal } from "../protocol/refusal.ts";
 import { checkAdmission } from "./admission.ts";
@@ -12,16 +12,6 @@ import { checkHeaders, parseQuery, readBody, targetOf } from "./guard.ts";
 import { answer, type Seen } from "./observe.ts";
 import type { Reply } from "./reply.ts";
 import type { AnyRoute, Call, Route } from "./route.ts";
-
-/** One reading per set of bindings: an isolate serves many requests with the same. */
-const settingsByEnv = new WeakMap<Env, Settings>();
-
-/** The settings of a deployment. */
-export function settingsOf(env: Env): Settings {
-  const settings = settingsByEnv.get(env) ?? readSettings(env);
-  settingsByEnv.set(env, settings);
-  return settings;
-}
 
 /** A route with its plan's type closed over, for the table. */
 export function route<Plan>({ check, act, ...rest }: Route<Plan>): AnyRoute {

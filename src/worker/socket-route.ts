@@ -10,14 +10,13 @@ import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
 import { parseToken, type Token } from "../protocol/token.ts";
 import { clock } from "../durable/clock.ts";
 import type { Env } from "../durable/env.ts";
-import type { Settings } from "../durable/settings.ts";
+import { settingsOf, type Settings } from "../durable/settings.ts";
 import { checkAdmission } from "./admission.ts";
 import { connectIdentity, refusalIn } from "./ask.ts";
 import { authenticate } from "./authenticate.ts";
 import { brakeAddress, brakeKey } from "./brake.ts";
 import { checkHeaders, parseQuery, targetOf } from "./guard.ts";
 import { answer, record, type Seen } from "./observe.ts";
-import { settingsOf } from "./pipeline.ts";
 import { nonceOf, ownSession, type Caller } from "./route.ts";
 
 /** A refusal that is told by a close, and its code. */
