@@ -26,7 +26,18 @@ const ROOMS: Readonly<Record<string, Room>> = {
   protocol: { rooms: ["protocol"], packages: ["zod/mini"], only: { "protocol/signing.ts": ["@noble/ed25519"] } },
   durable: { rooms: ["protocol", "durable"], packages: ["cloudflare:workers"] },
   worker: { rooms: ["protocol", "durable", "worker"], packages: ["zod/mini", "itty-router", "cloudflare:workers"] },
-  client: { rooms: ["protocol", "client"], packages: ["zod/mini", "node:*", "ws", "env-paths"] },
+  client: {
+    rooms: ["protocol", "client"],
+    packages: [
+      "zod/mini",
+      "zod/v4",
+      "node:*",
+      "ws",
+      "env-paths",
+      "@modelcontextprotocol/server",
+      "@modelcontextprotocol/server/stdio",
+    ],
+  },
 };
 
 /** The bus never holds a private key, so nothing that it bundles may reach the file that uses one. */

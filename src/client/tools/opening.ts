@@ -1,0 +1,67 @@
+/**
+ * The agent, opened when it is first needed. A process that is started only to be looked at opens no file and takes no
+ * lock, so that a host's probe does not stand in the way of the process that follows it.
+ */
+
+import type { Agent } from "../session/agent.ts";
+import type { Failure } from "./render-refusal.ts";
+
+/** Opens the agent, or says why it cannot be. */
+export type Open = () => Promise<Agent | Failure>;
+
+export class Opening {
+  readonly #open: Open;
+  readonly #onOpened: (agent: Agent) => void;
+  #opening: Promise<Agent | Failure> | undefined;
+  #agent: Agent | undefined;
+  #isReal = false;
+  #isClosed = false;
+
+  /** @param onOpened called once, before anybody has the agent */
+  constructor(open: Open, onOpened: (agent: Agent) => void) {
+    this.#open = open;
+    this.#onOpened = onOpened;
+  }
+
+  /** The agent. One attempt at a time; a failed one is made again by the next who asks, for its cause may be gone. */
+  agent(): Promise<Agent | Failure> {
+    this.#opening ??= this.#attempt();
+    return this.#opening;
+  }
+
+  /** The session is real: it is announced as soon as there is an agent. */
+  async begin(): Promise<void> {
+    this.#isReal = true;
+    if (this.#agent) this.#agent.begin();
+    else await this.agent();
+  }
+
+  /** Says goodbye, where there is anything to say it; at most this long. What is still opening is closed when it is open. */
+  async close(withinMs: number): Promise<void> {
+    this.#isClosed = true;
+    await this.#agent?.close(withinMs);
+  }
+
+  async #attempt(): Promise<Agent | Failure> {
+    try {
+      const agent = await this.#open();
+      if (isFailure(agent)) {
+        this.#opening = undefined;
+        return agent;
+      }
+      this.#agent = agent;
+      this.#onOpened(agent);
+      if (this.#isClosed) await agent.close(0);
+      else if (this.#isReal) agent.begin();
+      return agent;
+    } catch (fault) {
+      this.#opening = undefined;
+      throw fault;
+    }
+  }
+}
+
+/** Tells a failure from an agent. */
+export function isFailure(outcome: object): outcome is Failure {
+  return "code" in outcome && "message" in outcome;
+}
