@@ -84,6 +84,7 @@ export class FakeAgent implements Agent {
   /** New mail came. */
   ring(): void {
     this.#listener(this.#mail.length - this.#read);
+    this.#note("ring");
   }
 
   async whoami(): Promise<WhoAmI> {

@@ -73,7 +73,9 @@ function open(failing: () => Promise<Failure | undefined> = async () => undefine
     async ask(frame: { method: string }, isAnswered = true) {
       const own = ++id;
       input.write(`${JSON.stringify({ jsonrpc: "2.0", id: own, ...frame })}\n`);
-      for (let turns = 0; turns < 200; turns++) {
+      // By time: a seal is checked on another thread, whose turns are not ours.
+      const untilMs = performance.now() + 4_000;
+      for (let turns = 0; performance.now() < untilMs; turns++) {
         await turn();
         const answers = text
           .split("\n")

@@ -162,7 +162,7 @@ describe.each(KINDS)("with the client %s", { timeout: 30_000 }, (kind) => {
   });
 
   it("shows the inbox as a resource, without text, and tells when it changed", async () => {
-    const { client, pid, updates, call } = await drive(kind, { mail: [{ body: "SECRET" }] });
+    const { client, pid, updates, call, trace } = await drive(kind, { mail: [{ body: "SECRET" }] });
     const { resources } = await client.listResources();
     expect(resources.map(({ uri }) => uri)).toEqual(["interlink://inbox"]);
     const { contents } = await client.readResource({ uri: "interlink://inbox" });
@@ -172,8 +172,9 @@ describe.each(KINDS)("with the client %s", { timeout: 30_000 }, (kind) => {
         resourceSubscriptions: ["interlink://inbox"],
       });
     } else {
-      // Whoever did not subscribe is told nothing.
+      // Whoever did not subscribe is told nothing. A signal comes when it will, so it is waited for.
       process.kill(pid(), "SIGUSR2");
+      await expect.poll(() => trace().some(({ call }) => call === "ring")).toBe(true);
       await call("whoami");
       expect(updates).toEqual([]);
       await client.subscribeResource({ uri: "interlink://inbox" });
