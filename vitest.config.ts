@@ -12,13 +12,17 @@ const workerd = () =>
 
 const globalSetup = ["test/support/build-bundle.ts"];
 
+/** Hundreds of reconnects and kills, the longest of the bus's own. */
+const CHURN = "test/process/sockets.test.ts";
+
 /** Pure rooms run in both runtimes, objects in workerd; whole processes are driven from Node. */
 const projects: TestProjectConfiguration[] = [
   { test: { name: "node-pure", ...PURE } },
   { plugins: [workerd()], test: { name: "workerd-pure", ...PURE } },
   { plugins: [workerd()], test: { name: "workerd", include: ["test/durable/**/*.test.ts"] } },
-  { test: { name: "node", include: ["test/*.test.ts", "test/process/**/*.test.ts"], globalSetup } },
+  { test: { name: "node", include: ["test/*.test.ts", "test/process/**/*.test.ts"], exclude: [CHURN], globalSetup } },
   // Apart, so that the bus's own tests stay under a minute: `npm run test:rest`.
+  { test: { name: "churn", include: [CHURN], globalSetup } },
   { test: { name: "client", include: ["test/client/**/*.test.ts"], globalSetup } },
   { test: { name: "scripts", include: ["test/scripts/**/*.test.ts"], globalSetup } },
   // Needs a minute of wall time: `npm run test:slow`.
