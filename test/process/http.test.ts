@@ -344,7 +344,7 @@ describe("an operator", () => {
       }
       await ask(a, "POST", "/join", { token: keep(Buffer.alloc(32, 5).toString("base64url")) });
       await ask(b, "PUT", "/contacts", { contacts: [a.key], ts: b.nextTs() });
-      const session = { session_id: "s", cwd: keep("/work/secret-folder"), summary: keep("secret summary") };
+      const session = { session_id: "s", cwd: keep("/home/secret-folder"), summary: keep("secret summary") };
       const announcement = { name: keep("secret name"), session, ts: b.nextTs() };
       await ask(b, "POST", "/announce", signed(signAnnouncement(b.signer, announcement)));
       await ask(b, "POST", "/announce", { name: keep("a secret that is refused"), sig: keep("not a signature") });

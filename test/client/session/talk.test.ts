@@ -51,7 +51,7 @@ describe("two identities", () => {
   });
 
   it("see each other with what is shown to contacts, and strangers with the name alone", async () => {
-    const [homes, told] = [[newHome("ann"), newHome("bob")] as const, { cwd: "/work/x", git_root: "x" }];
+    const [homes, told] = [[newHome("ann"), newHome("bob")] as const, { cwd: "/home/ann/x", git_root: "x" }];
     const [ann, bob] = [await begin(homes[0], bus.url), await begin(homes[1], bus.url, told)];
     ok(await bob.setSummary("at the tests"));
     const bobs = async () =>
