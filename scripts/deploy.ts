@@ -13,7 +13,7 @@ import { dirname, join, resolve } from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import { parseEnv } from "node:util";
 import { readSettings, SettingsFault } from "../src/durable/settings.ts";
-import { PROJECT_DIR } from "./local-bus.ts";
+import { isLoopback, PROJECT_DIR } from "./local-bus.ts";
 
 /** What is to be deployed, as far as it can be seen from here. */
 export interface Deployment {
@@ -42,7 +42,7 @@ const CHOOSING = ["config", "env", "env-file", "name", "profile"];
 /** A sentence why this must not be deployed, or undefined. */
 export function objection({ vars, secrets }: Deployment): string | undefined {
   const audiences = listOf(vars["AUDIENCE"]);
-  const near = audiences.find((origin) => isLoopback(origin));
+  const near = audiences.find((origin) => isLoopback(origin) || URL.parse(origin)?.hostname === "0.0.0.0");
   if (audiences.length === 0 || near !== undefined) {
     const is = near === undefined ? "is empty" : `names ${near}, which is whatever machine a client runs on`;
     return `AUDIENCE ${is}: give the deployment's own origin, --var AUDIENCE:https://NAME.SUBDOMAIN.workers.dev or [vars] in wrangler.toml.`;
@@ -185,12 +185,6 @@ function listOf(value: string | undefined): string[] {
     .split(",")
     .map((part) => part.trim())
     .filter((part) => part !== "");
-}
-
-/** True if an origin names this machine only. */
-function isLoopback(origin: string): boolean {
-  const host = URL.canParse(origin) ? new URL(origin).hostname : "";
-  return host === "localhost" || host === "[::1]" || host === "0.0.0.0" || /^127(\.\d+){3}$/.test(host);
 }
 
 async function main(args: readonly string[]): Promise<number> {

@@ -43,6 +43,12 @@ export function loopbackHosts(port: number): string {
   return `127.0.0.1:${port},localhost:${port},[::1]:${port}`;
 }
 
+/** True if an origin names this machine only. */
+export function isLoopback(origin: string): boolean {
+  const host = URL.canParse(origin) ? new URL(origin).hostname : "";
+  return host === "localhost" || host === "[::1]" || /^127(\.\d+){3}$/.test(host);
+}
+
 /** What {@link startBus} may be told. */
 export interface BusOptions {
   /** Path of the bundle; from {@link buildBundle}. */

@@ -12,6 +12,7 @@ import {
   endWithParent,
   hasExited,
   isFree,
+  isLoopback,
   killNow,
   loopbackAudience,
   loopbackHosts,
@@ -71,12 +72,6 @@ async function objection({ port, ip, vars }: Flags): Promise<string | undefined>
     return `Port ${port} on ${ip} is taken, perhaps by a bus that already runs. Choose another: npm start -- --port ${port + 1}`;
   }
   return undefined;
-}
-
-/** True if an origin names this machine only. */
-function isLoopback(origin: string): boolean {
-  const host = URL.canParse(origin) ? new URL(origin).hostname : "";
-  return host === "localhost" || host === "[::1]" || /^127(\.\d+){3}$/.test(host);
 }
 
 function startWrangler(args: readonly string[], { given, port, ip, persistTo, vars }: Flags): ChildProcess {

@@ -27,7 +27,7 @@ export function isVisible(text: string): boolean {
 }
 
 /**
- * The same text with each invisible character as `\\uXXXX`, for JSON, a terminal or a log: one line, nothing
+ * The same text with each invisible character as `\uXXXX`, for JSON, a terminal or a log: one line, nothing
  * hidden. Inside JSON it parses back to the same value.
  */
 export function escapeInvisible(text: string): string {
