@@ -14,7 +14,13 @@ export interface SessionLock {
 }
 
 /**
- * Takes the lock at once or says that another has it; never waits.
+ * Two that start together can each see the other half-way, and SQLite then turns both away; trying again for this long
+ * lets one of them in. Whoever holds the lock for longer than that runs the session.
+ */
+const LOCK_WAIT_MS = 200;
+
+/**
+ * Takes the lock, or says after {@link LOCK_WAIT_MS} that another has it.
  * @param path of the lock's file, made where there is none, and never removed: removing it would race with the next
  * @returns `in_use` while another process, running or stopped, holds it; `not_ours` if the file is something else
  */
@@ -22,7 +28,7 @@ export function lockSession(path: string): SessionLock | "in_use" | "not_ours" {
   const file = new Database(path);
   try {
     // The journal in memory, for nothing is ever written.
-    file.exec("PRAGMA busy_timeout = 0; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
+    file.exec(`PRAGMA busy_timeout = ${LOCK_WAIT_MS}; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE`);
   } catch (fault) {
     file.close();
     const code = sqliteCode(fault);
