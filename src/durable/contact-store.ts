@@ -44,6 +44,8 @@ export class ContactStore {
   readonly #limits: Limits;
   /** The list in memory: it is asked at each send and changes rarely. */
   #contacts: { ts: number; keys: ReadonlySet<string> } | undefined;
+  /** True if a knock may wait: it is asked at each push, and the answer is nearly always no. Undefined: look. */
+  #hasPending: boolean | undefined;
 
   constructor(sql: Sql, limits: Limits) {
     this.#sql = sql;
@@ -106,6 +108,7 @@ export class ContactStore {
       nowMs,
       entry.payload,
     );
+    this.#hasPending = true;
     return "admit";
   }
 
@@ -124,6 +127,7 @@ export class ContactStore {
 
   /** Pending knocks for an inbox, oldest first. There are at most a few, so no limit is asked for. */
   waiting(inbox: Inbox, nowMs: number, afterSeq = 0): Waiting[] {
+    if (!this.#mayPend()) return [];
     return this.#sql
       .exec<Waiting>(
         `SELECT seq, at_ms, payload FROM knock
@@ -144,6 +148,7 @@ export class ContactStore {
   }
 
   countThrough(inbox: Inbox, seq: number): number {
+    if (!this.#mayPend()) return 0;
     return this.#sql
       .exec<{ n: number }>(
         "SELECT count(*) AS n FROM knock WHERE inbox = ? AND acked_at_ms IS NULL AND seq <= ?",
@@ -155,7 +160,7 @@ export class ContactStore {
 
   /** Gives the knocks of the identity's own inbox to one session. */
   claim(inbox: Inbox): void {
-    this.#sql.exec("UPDATE knock SET inbox = ? WHERE inbox = ''", inbox);
+    if (this.#mayPend()) this.#sql.exec("UPDATE knock SET inbox = ? WHERE inbox = ''", inbox);
   }
 
   expire(nowMs: number): void {
@@ -172,6 +177,8 @@ export class ContactStore {
   }
 
   #ack(inbox: Inbox, nowMs: number, which: string, value: SqlStorageValue): number {
+    if (!this.#mayPend()) return 0;
+    this.#hasPending = undefined;
     return this.#sql
       .exec(
         `UPDATE knock SET acked_at_ms = ? WHERE inbox = ? AND acked_at_ms IS NULL AND ${which} RETURNING 1`,
@@ -180,6 +187,12 @@ export class ContactStore {
         value,
       )
       .toArray().length;
+  }
+
+  /** Says yes for one that has just run out; the statement that follows knows better. */
+  #mayPend(): boolean {
+    this.#hasPending ??= this.#pending(0) > 0;
+    return this.#hasPending;
   }
 
   #pending(deadline: number): number {

@@ -12,7 +12,7 @@ import { clock } from "./clock.ts";
 import type { Env } from "./env.ts";
 import { INVITE_TABLE, InviteStore } from "./invite-store.ts";
 import { Sql } from "./meter.ts";
-import { hasSchema, migrate } from "./migrate.ts";
+import { migrate, schemaStep } from "./migrate.ts";
 import { NONCE_TABLE, NonceStore } from "./nonce-store.ts";
 
 /** Append only; see migrate.ts. */
@@ -33,7 +33,7 @@ export class DirectoryObject extends DurableObject<Env> implements Methods<Direc
   readonly #sql = new Sql(this.ctx.storage.sql);
   readonly #invites = new InviteStore(this.#sql);
   readonly #nonces = new NonceStore(this.#sql);
-  #hasTables = hasSchema(this.#sql);
+  #hasTables = schemaStep(this.#sql) > 0;
   #guesses = { sinceMs: 0, count: 0 };
 
   constructor(ctx: DurableObjectState, env: Env) {

@@ -13,7 +13,7 @@ import { nextWake, type Kept } from "./expiry.ts";
 import { GOODBYE_TABLE, GoodbyeStore } from "./goodbye-store.ts";
 import { INBOX_TABLES, InboxStore } from "./inbox-store.ts";
 import { Sql } from "./meter.ts";
-import { hasSchema, migrate } from "./migrate.ts";
+import { migrate, schemaStep } from "./migrate.ts";
 import { NONCE_TABLE, NonceStore } from "./nonce-store.ts";
 import { NOTICE_TABLES } from "./notice-store.ts";
 import { ROSTER_TABLES, RosterStore } from "./roster-store.ts";
@@ -81,7 +81,11 @@ export class IdentityStorage {
 
   /** Opens what is there, or undefined. */
   static open(storage: DurableObjectStorage, settings: Settings, open: Open): IdentityStorage | undefined {
-    return hasSchema(new Sql(storage.sql)) ? new IdentityStorage(storage, settings, open) : undefined;
+    const sql = new Sql(storage.sql);
+    const step = schemaStep(sql);
+    if (step === 0) return undefined;
+    migrate(sql, STEPS, step);
+    return new IdentityStorage(storage, settings, open);
   }
 
   /** Makes an identity's storage: a new generation. */
@@ -93,7 +97,7 @@ export class IdentityStorage {
     nowMs: number,
   ): IdentityStorage {
     const sql = new Sql(storage.sql);
-    migrate(sql, STEPS);
+    migrate(sql, STEPS, 0);
     const generation = encodeBase64url(crypto.getRandomValues(new Uint8Array(16)));
     sql.exec(
       "INSERT INTO identity (one, key, generation, told_shown, listing_due_at_ms) VALUES (1, ?, ?, 0, ?)",
@@ -107,7 +111,6 @@ export class IdentityStorage {
   private constructor(storage: DurableObjectStorage, { limits, overflow, access }: Settings, open: Open) {
     const sql = new Sql(storage.sql);
     this.#sql = sql;
-    migrate(sql, STEPS);
     this.#storage = storage;
     this.#limits = limits;
     this.#open = open;

@@ -56,6 +56,8 @@ export class RosterStore {
   readonly #sql: Sql;
   readonly #limits: Limits;
   readonly #heard: Heard;
+  /** The rows of sessions in memory: each send asks for one, and there are at most SESSIONS_MAX. */
+  #rows: Map<SessionId, SessionRow> | undefined;
   /** Signs of life that are newer than their row; see {@link touch}. */
   readonly #seenAtMs = new Map<SessionId, number>();
 
@@ -66,15 +68,13 @@ export class RosterStore {
   }
 
   session(id: SessionId): SessionRow | undefined {
-    const row = this.#sql.exec<SessionRow>("SELECT * FROM session WHERE session_id = ?", id).toArray()[0];
+    const row = this.#all().get(id);
     return row && this.#withSeen(row);
   }
 
   /** Sessions that are not gone by age, whether or not the alarm has run; freshest first. */
   sessions(nowMs: number): SessionRow[] {
-    return this.#sql
-      .exec<SessionRow>("SELECT * FROM session")
-      .toArray()
+    return [...this.#all().values()]
       .map((row) => this.#withSeen(row))
       .filter((row) => nowMs - row.seen_at_ms < this.#limits.AWAY_RETAIN_MS)
       .sort((a, b) => b.seen_at_ms - a.seen_at_ms);
@@ -88,29 +88,32 @@ export class RosterStore {
     isConnected: boolean,
     nowMs: number,
   ): void {
+    const row: SessionRow = {
+      session_id: id,
+      ts: announcement.ts,
+      seen_at_ms: nowMs,
+      connected: isConnected ? 1 : 0,
+      announcement: JSON.stringify(announcement),
+      public: shown ? JSON.stringify(shown) : null,
+    };
     this.#sql.exec(
-      `INSERT INTO session (session_id, ts, seen_at_ms, connected, announcement, public) VALUES (?, ?, ?, ?, ?, ?)
-       ON CONFLICT (session_id) DO UPDATE SET ts = excluded.ts, seen_at_ms = excluded.seen_at_ms,
-         connected = excluded.connected, announcement = excluded.announcement, public = excluded.public`,
-      id,
-      announcement.ts,
-      nowMs,
-      isConnected ? 1 : 0,
-      JSON.stringify(announcement),
-      shown ? JSON.stringify(shown) : null,
+      "INSERT OR REPLACE INTO session (session_id, ts, seen_at_ms, connected, announcement, public) VALUES (?, ?, ?, ?, ?, ?)",
+      row.session_id,
+      row.ts,
+      row.seen_at_ms,
+      row.connected,
+      row.announcement,
+      row.public,
     );
+    this.#all().set(id, row);
     this.#seenAtMs.set(id, nowMs);
   }
 
   /** A socket of the session opened or closed; one row, none if it is not announced. */
   setConnected(id: SessionId, isConnected: boolean, seenAtMs: number): void {
     this.remember(id, seenAtMs);
-    this.#sql.exec(
-      "UPDATE session SET connected = ?, seen_at_ms = max(seen_at_ms, ?) WHERE session_id = ?",
-      isConnected ? 1 : 0,
-      seenAtMs,
-      id,
-    );
+    const row = this.#all().get(id);
+    if (row) this.#update({ ...row, connected: isConnected ? 1 : 0, seen_at_ms: Math.max(row.seen_at_ms, seenAtMs) });
   }
 
   /**
@@ -118,12 +121,14 @@ export class RosterStore {
    * knows how long ago that was, so they were heard now: such a session is kept too long, never too short.
    */
   repairConnected(isOpen: (id: SessionId) => boolean, nowMs: number): void {
-    const rows = this.#sql.exec<SessionRow>("SELECT * FROM session WHERE connected = 1").toArray();
-    for (const { session_id } of rows) if (!isOpen(session_id)) this.setConnected(session_id, false, nowMs);
+    for (const { session_id, connected } of this.#all().values()) {
+      if (connected === 1 && !isOpen(session_id)) this.setConnected(session_id, false, nowMs);
+    }
   }
 
   remove(id: SessionId): void {
     this.#sql.exec("DELETE FROM session WHERE session_id = ?", id);
+    this.#all().delete(id);
     this.#seenAtMs.delete(id);
   }
 
@@ -132,15 +137,10 @@ export class RosterStore {
    * one is a heartbeat old, so that after an eviction an age is at most that much too large.
    */
   touch(id: SessionId, nowMs: number): void {
-    const row = this.session(id);
-    if (!row || row.seen_at_ms >= nowMs) return;
+    const row = this.#all().get(id);
+    if (!row || this.#withSeen(row).seen_at_ms >= nowMs) return;
     this.#seenAtMs.set(id, nowMs);
-    this.#sql.exec(
-      "UPDATE session SET seen_at_ms = ? WHERE session_id = ? AND seen_at_ms <= ?",
-      nowMs,
-      id,
-      nowMs - this.#limits.HEARTBEAT_MS,
-    );
+    if (row.seen_at_ms <= nowMs - this.#limits.HEARTBEAT_MS) this.#update({ ...row, seen_at_ms: nowMs });
   }
 
   /** A sign of life whose row is on its way: known from now on, so that nobody reads an older one meanwhile. */
@@ -181,10 +181,11 @@ export class RosterStore {
    */
   expire(nowMs: number): void {
     const deadline = nowMs - this.#limits.AWAY_RETAIN_MS;
-    for (const row of this.#sql.exec<SessionRow>("SELECT * FROM session WHERE seen_at_ms <= ?", deadline).toArray()) {
+    const silent = [...this.#all().values()].filter((row) => row.seen_at_ms <= deadline);
+    for (const row of silent) {
       const { session_id, seen_at_ms } = this.#withSeen(row);
       if (seen_at_ms <= deadline) this.remove(session_id);
-      else this.#sql.exec("UPDATE session SET seen_at_ms = ? WHERE session_id = ?", seen_at_ms, session_id);
+      else this.#update({ ...row, seen_at_ms });
     }
     this.#sql.exec("DELETE FROM tombstone WHERE at_ms <= ?", deadline);
   }
@@ -197,6 +198,27 @@ export class RosterStore {
       )
       .one();
     return { seenAtMs: row.seen ?? undefined, buriedAtMs: row.buried ?? undefined };
+  }
+
+  /** Writes down the presence of a session; its announcement stays. */
+  #update(row: SessionRow): void {
+    this.#sql.exec(
+      "UPDATE session SET connected = ?, seen_at_ms = ? WHERE session_id = ?",
+      row.connected,
+      row.seen_at_ms,
+      row.session_id,
+    );
+    this.#all().set(row.session_id, row);
+  }
+
+  #all(): Map<SessionId, SessionRow> {
+    this.#rows ??= new Map(
+      this.#sql
+        .exec<SessionRow>("SELECT * FROM session")
+        .toArray()
+        .map((row) => [row.session_id, row]),
+    );
+    return this.#rows;
   }
 
   #withSeen(row: SessionRow): SessionRow {
