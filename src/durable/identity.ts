@@ -16,7 +16,7 @@ import type { Env } from "./env.ts";
 import { isEmpty, isGhost, nextWake, type Kept } from "./expiry.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { IdentityStorage } from "./identity-storage.ts";
-import { ack, ackThrough, beginPoll, claim, countThrough, enqueue, readForPoll, receiptsOf } from "./mail-desk.ts";
+import { ack, ackThrough, beginPoll, claim, countAll, enqueue, readForPoll, receiptsOf } from "./mail-desk.ts";
 import { Outbound } from "./outbound.ts";
 import { TIMEOUT_ANSWER } from "./poll-answer.ts";
 import { PollHub } from "./poll-hub.ts";
@@ -165,7 +165,7 @@ export class Identity {
       if (refusal) return refusal;
       const { notices } = kept.inboxes;
       const { door, socket } = this.sockets.accept(key, session, notices.pushedThrough(session), nowMs);
-      socket.welcome(kept.generation, nowMs, countThrough(kept, session, Number.MAX_SAFE_INTEGER));
+      socket.welcome(kept.generation, nowMs, countAll(kept, session));
       pushWaiting(kept, socket, nowMs);
       return { door };
     });

@@ -92,6 +92,7 @@ export class InboxStore {
    * `nextSeq`: the first one that found no room, if one did not.
    */
   waiting(inbox: Inbox, max: number, maxBytes: number, afterSeq = 0): { rows: Waiting[]; nextSeq?: number } {
+    if (this.#tallies.isKnownEmpty(inbox)) return { rows: [] };
     const rows: Waiting[] = [];
     let bytes = 0;
     const cursor = this.#sql.exec<Waiting & { bytes: number }>(
@@ -135,6 +136,7 @@ export class InboxStore {
 
   /** How many wait up to a number. */
   countThrough(inbox: Inbox, seq: number): number {
+    if (this.#tallies.isKnownEmpty(inbox)) return 0;
     return this.#sql
       .exec<{ n: number }>("SELECT count(*) AS n FROM message WHERE inbox = ? AND seq <= ?", inbox, seq)
       .one().n;

@@ -25,6 +25,11 @@ export class InboxTallies {
     return this.#of(inbox);
   }
 
+  /** True where asking the table would find nothing; false may mean that nobody counted yet. */
+  isKnownEmpty(inbox: Inbox): boolean {
+    return this.#tallies.get(inbox)?.messages === 0;
+  }
+
   /** How many inboxes hold something. */
   inUse(): number {
     this.#inUse ??= this.scan().inUse;

@@ -100,6 +100,11 @@ export function waitingFor(
   return [...mail, ...inOrder].sort((a, b) => a.seq - b.seq).slice(0, max);
 }
 
+/** How many unacked ones a session's inbox holds. */
+export function countAll(kept: IdentityStorage, session: SessionId): number {
+  return kept.inboxes.count(session) + kept.contacts.countThrough(session, Number.MAX_SAFE_INTEGER);
+}
+
 /** How many unacked ones a session's inbox holds up to a number. */
 export function countThrough(kept: IdentityStorage, session: SessionId, seq: number): number {
   return kept.inboxes.countThrough(session, seq) + kept.contacts.countThrough(session, seq);

@@ -44,14 +44,15 @@ export function announce(
   if (known && known.ts === announcement.ts && signatureOf(known) === announcement.sig) {
     return kept.life(nowMs); // a retry; it is no sign of life, since anyone who captured it could send it
   }
-  const fenceTs = Math.max(known?.ts ?? -1, roster.tombstone(id)?.ts ?? -1);
+  const buried = roster.tombstone(id);
+  const fenceTs = Math.max(known?.ts ?? -1, buried?.ts ?? -1);
   if (announcement.ts <= fenceTs) return refuse("stale", { now_ms: nowMs });
   const isNew = !known || nowMs - known.seen_at_ms >= limits.AWAY_RETAIN_MS;
   if (isNew && roster.sessions(nowMs).length >= limits.SESSIONS_MAX) {
     return refuse("session_limit", { retry_after_s: SESSION_LIMIT_RETRY_S });
   }
   roster.put(id, announcement, shown, connections.hasSocket(id), nowMs);
-  if (isNew) roster.unbury(id);
+  if (buried) roster.unbury(id);
   if (isNew || (known.public === null) !== (shown === undefined)) kept.noteListing(nowMs); // a heartbeat changes nothing of it
   kept.armFor({ seenAtMs: nowMs });
   return kept.life(nowMs);

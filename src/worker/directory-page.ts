@@ -20,8 +20,9 @@ export interface Page {
 }
 
 /** Reads `limit` and `cursor`: the cursor is the last key of the page before, and its shard follows from it. */
-export function parsePage({ query, settings }: Pick<Call, "query" | "settings">): Page | Refusal {
-  const limit = wholeOf(query, "limit", 1, PAGE_MAX, PAGE_DEFAULT);
+export function parsePage({ query, settings, caller }: Pick<Call, "query" | "settings" | "caller">): Page | Refusal {
+  // The original knows no pages: whom the first does not show, it cannot write to.
+  const limit = wholeOf(query, "limit", 1, PAGE_MAX, caller ? PAGE_DEFAULT : PAGE_MAX);
   if (isRefusal(limit)) return limit;
   const [cursor] = query.get("cursor") ?? [];
   if (cursor === undefined) return { limit, shard: 0 };

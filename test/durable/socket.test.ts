@@ -928,11 +928,16 @@ it("answers frames past the rate limit with when to come again, and takes them a
 describe("sockets of sessions that nobody announced", () => {
   it("are bounded like sessions, and a session that has one may dial again", async () => {
     const agent = await newAgent();
-    const dial = async (id: string) => (await stubOf(agent.key).fetch(handshake(agent.key, id))).status;
+    const held: Response[] = []; // a socket that nobody holds is collected, and closes
+    const dial = async (id: string) => {
+      held.push(await stubOf(agent.key).fetch(handshake(agent.key, id)));
+      return held.at(-1)!.status;
+    };
     for (let i = 0; i < DEFAULT_LIMITS.SESSIONS_MAX; i++) expect(await dial(`s${i}`)).toBe(101);
     const refused = await stubOf(agent.key).fetch(handshake(agent.key, "one-more"));
     expect(await refused.json()).toEqual({ refused: "session_limit", retry_after_s: 60 });
     expect(await dial("s5")).toBe(101);
+    expect(held).toHaveLength(DEFAULT_LIMITS.SESSIONS_MAX + 1);
   });
 
   it("hand mail to the bare key to one that is heard, not to one that has long been silent", async () => {

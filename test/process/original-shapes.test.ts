@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { PROJECT_DIR, startBus, type LocalBus } from "../../scripts/local-bus.ts";
 import { parseRosterEntry, verifyAnnouncement, type Announcement } from "../../src/protocol/announcement.ts";
+import { PAGE_DEFAULT } from "../../src/protocol/constants.ts";
 import { isRefusal } from "../../src/protocol/refusal.ts";
 import { exchange, keyOf, signAnnouncement, signerOf, signMessage, type Answer, type Json } from "../support/agent.ts";
 
@@ -128,6 +129,31 @@ describe("under ACCESS=open", () => {
     expect(await bob.unregister()).toMatchObject({ status: 202 });
     expect(await inRoster(alice, bob)).toBeUndefined();
     expect(await inRoster(bob, alice)).toBeDefined();
+  });
+
+  it("takes a knock that is signed anew under its id for the same knock, since the original does so at each try", async () => {
+    const signer = await signerOf(crypto.getRandomValues(new Uint8Array(32)));
+    const knock = (ts: number, text = "carol") => {
+      const payload = signMessage(signer, { to: alice.signer.key, kind: "pair_request", msg_id: "knock", text, ts });
+      return exchange(new URL(bus.url), "POST", "/send", {
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ to: alice.route, payload }),
+      });
+    };
+    const ts = Date.now();
+    expect(await knock(ts)).toMatchObject({ status: 202, body: { state: "stored" } });
+    expect(await knock(ts + 1)).toMatchObject({ status: 200, body: { state: "duplicate" } });
+    expect(await knock(ts + 2, "mallory")).toMatchObject({ status: 409, body: { error: "msg_id_conflict" } });
+  });
+
+  it("shows more identities at once than a page has by default, since the original asks for no second one", async () => {
+    const crowd = await Promise.all(
+      Array.from({ length: PAGE_DEFAULT + 1 }, (_, index) => OriginalClient.start(bus.url, `crowd-${index}`)),
+    );
+    for (const client of crowd) expect(await client.announce()).toMatchObject({ status: 202 });
+    const { body } = await alice.roster();
+    const shown = new Set(body.roster.map(({ pubkey }: Json) => pubkey));
+    expect(crowd.filter(({ signer }) => !shown.has(signer.key))).toEqual([]);
   });
 
   it("still refuses a message or announcement whose signature does not hold", async () => {
