@@ -25,6 +25,16 @@ const projects: TestProjectConfiguration[] = [
   { test: { name: "churn", include: [CHURN], globalSetup } },
   { test: { name: "client", include: ["test/client/**/*.test.ts"], globalSetup } },
   { test: { name: "scripts", include: ["test/scripts/**/*.test.ts"], globalSetup } },
+  // Installs by npm, and fetches two more versions of Node once: `npm run test:package`.
+  { test: { name: "package", include: ["test/package/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 300_000 } },
+  // Compiles the original Rust client once, if there is Cargo: `npm run test:interop`.
+  {
+    test: {
+      name: "interop",
+      include: ["test/interop/**/*.test.ts"],
+      globalSetup: [...globalSetup, "test/interop/install-rust-client.ts"],
+    },
+  },
   // Needs a minute of wall time: `npm run test:slow`.
   { test: { name: "slow", include: ["test/slow/**/*.test.ts"], globalSetup } },
 ];
