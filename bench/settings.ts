@@ -13,6 +13,8 @@ export interface Settings {
   readonly fanInSenders: number;
   readonly idleSessions: number;
   readonly idleMs: number;
+  /** Twice as many are connected. */
+  readonly memorySessions: number;
 }
 
 export const WHOLE: Settings = {
@@ -26,6 +28,7 @@ export const WHOLE: Settings = {
   fanInSenders: 100,
   idleSessions: 200,
   idleMs: 60_000,
+  memorySessions: 400,
 };
 
 export const QUICK: Settings = {
@@ -39,6 +42,7 @@ export const QUICK: Settings = {
   fanInSenders: 20,
   idleSessions: 20,
   idleMs: 3_000,
+  memorySessions: 50,
 };
 
 /** Batches, where a system has them. */
