@@ -133,6 +133,8 @@ interface StatsPage {
   readonly oldest_unacked_ms: number;
   readonly isolate: Counters;
   readonly now_ms: number;
+  /** Some identities are not counted: see LISTED_MAX. */
+  readonly directory_full?: true;
   readonly cursor?: string;
 }
 
@@ -150,6 +152,7 @@ async function readStats(asker: Asker): Promise<Omit<StatsPage, "cursor">> {
           sessions_away: sum.sessions_away + page.sessions_away,
           queued: sum.queued + page.queued,
           oldest_unacked_ms: Math.max(sum.oldest_unacked_ms, page.oldest_unacked_ms),
+          ...(sum.directory_full ? { directory_full: true } : {}),
         }
       : page;
     cursor = next;

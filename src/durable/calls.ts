@@ -123,14 +123,18 @@ export interface PollCall {
 }
 
 type Nothing = Record<string, never>;
+/** Whether a shard lists as many as it may. */
+interface Full {
+  readonly isFull?: true;
+}
 
 /** Of a directory object. Invites are found by their hash's shard, all else by the key's. */
 export interface DirectoryCalls {
-  /** The key has an object; `isShown`: with a session that shows itself to all. */
-  list: { call: { key: Key; isShown: boolean }; answer: Nothing };
+  /** The key has an object; `isShown`: with a session that shows itself to all. `isFull`: there was no room to list it. */
+  list: { call: { key: Key; isShown: boolean }; answer: Full };
   unlist: { call: { key: Key }; answer: Nothing };
-  /** Keys above `after`, in order; with `isShown` only those that show themselves. */
-  page: { call: { after?: Key; limit: number; isShown: boolean }; answer: { keys: readonly Key[] } };
+  /** Keys above `after`, in order; with `isShown` only those that show themselves, else `isFull` says that hidden ones may be missing. */
+  page: { call: { after?: Key; limit: number; isShown: boolean }; answer: { keys: readonly Key[] } & Full };
   isAdmitted: { call: { key: Key }; answer: { isAdmitted: boolean } };
   admit: { call: { key: Key }; answer: Nothing };
   useNonce: { call: { nonce: Nonce }; answer: Nothing };

@@ -93,7 +93,7 @@ export class ContactStore {
       .toArray()[0];
     if (known?.msg_id === entry.msgId) return known.digest === entry.digest ? "duplicate" : "msg_id_conflict";
     if (known && known.acked_at_ms === null) return "knock_limit";
-    if (!known && this.#pending(deadline) >= this.#limits.KNOCKS_MAX) return "knock_limit";
+    if (this.#pending(deadline) >= this.#limits.KNOCKS_MAX) return "knock_limit";
     this.#sql.exec(
       `INSERT INTO knock (sender, kind, msg_id, digest, inbox, seq, at_ms, acked_at_ms, payload)
        VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?)
@@ -181,9 +181,10 @@ export class ContactStore {
     this.#hasPending = undefined;
     return this.#sql
       .exec(
-        `UPDATE knock SET acked_at_ms = ? WHERE inbox = ? AND acked_at_ms IS NULL AND ${which} RETURNING 1`,
+        `UPDATE knock SET acked_at_ms = ? WHERE inbox = ? AND acked_at_ms IS NULL AND at_ms > ? AND ${which} RETURNING 1`,
         nowMs,
         inbox,
+        nowMs - this.#limits.KNOCK_RETAIN_MS,
         value,
       )
       .toArray().length;

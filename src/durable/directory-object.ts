@@ -5,22 +5,21 @@
  */
 
 import { DurableObject } from "cloudflare:workers";
-import type { Key } from "../protocol/address.ts";
 import { refuse, type Refusal } from "../protocol/refusal.ts";
 import type { DirectoryCalls, Methods } from "./calls.ts";
 import { clock } from "./clock.ts";
 import type { Env } from "./env.ts";
 import { INVITE_TABLE, InviteStore } from "./invite-store.ts";
+import { LISTED_TABLE, ListedStore } from "./listed-store.ts";
+import { logEvent } from "./log.ts";
 import { Sql } from "./meter.ts";
 import { migrate, schemaStep } from "./migrate.ts";
 import { NONCE_TABLE, NonceStore } from "./nonce-store.ts";
+import { settingsOf } from "./settings.ts";
 
 /** Append only; see migrate.ts. */
 const STEPS = [
-  `CREATE TABLE listed (key TEXT PRIMARY KEY, is_shown INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-   CREATE TABLE admitted (key TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;` +
-    INVITE_TABLE +
-    NONCE_TABLE,
+  LISTED_TABLE + `CREATE TABLE admitted (key TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;` + INVITE_TABLE + NONCE_TABLE,
 ];
 
 /** Wrong invites that are answered as such in a minute; past it they are told to wait. A right one always passes. */
@@ -31,9 +30,11 @@ type Answer<Operation extends keyof DirectoryCalls> = DirectoryCalls[Operation][
 
 export class DirectoryObject extends DurableObject<Env> implements Methods<DirectoryCalls> {
   readonly #sql = new Sql(this.ctx.storage.sql);
+  readonly #listed = new ListedStore(this.#sql, settingsOf(this.env).limits);
   readonly #invites = new InviteStore(this.#sql);
   readonly #nonces = new NonceStore(this.#sql);
   #hasTables = schemaStep(this.#sql) > 0;
+  #toldFull = false;
   #guesses = { sinceMs: 0, count: 0 };
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -43,35 +44,30 @@ export class DirectoryObject extends DurableObject<Env> implements Methods<Direc
 
   list(json: string): string {
     return this.#write<"list">(json, ({ key, isShown }) => {
-      this.#sql.exec(
-        "INSERT INTO listed (key, is_shown) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET is_shown = excluded.is_shown",
-        key,
-        isShown ? 1 : 0,
-      );
-      return {};
+      const outcome = this.#listed.put(key, isShown);
+      if (outcome === "listed") return {};
+      // Once an instance: whoever fills the shard would fill the log as well.
+      if (!this.#toldFull)
+        logEvent("directory_full", { shard: this.ctx.id.name, meaning: "some are not counted any more" });
+      this.#toldFull = true;
+      return outcome === "full" ? { isFull: true } : {};
     });
   }
 
   unlist(json: string): string {
     return this.#write<"unlist">(json, ({ key }) => {
-      this.#sql.exec("DELETE FROM listed WHERE key = ?", key);
+      this.#listed.remove(key);
       return {};
     });
   }
 
   page(json: string): string {
     const { after = "", limit, isShown } = JSON.parse(json) as DirectoryCalls["page"]["call"];
-    const rows = this.#hasTables
-      ? this.#sql
-          .exec<{ key: Key }>(
-            "SELECT key FROM listed WHERE key > ? AND is_shown >= ? ORDER BY key LIMIT ?",
-            after,
-            isShown ? 1 : 0,
-            limit,
-          )
-          .toArray()
-      : [];
-    return JSON.stringify({ keys: rows.map((row) => row.key) } satisfies Answer<"page">);
+    if (!this.#hasTables) return JSON.stringify({ keys: [] } satisfies Answer<"page">);
+    const keys = this.#listed.page(after, limit, isShown);
+    // Only who counts all asks for the hidden ones, and must know that some may be missing.
+    const full = !isShown && this.#listed.isFull() ? { isFull: true as const } : {};
+    return JSON.stringify({ keys, ...full } satisfies Answer<"page">);
   }
 
   isAdmitted(json: string): string {
@@ -120,7 +116,7 @@ export class DirectoryObject extends DurableObject<Env> implements Methods<Direc
 
   forget(json: string): string {
     return this.#write<"forget">(json, ({ key }) => {
-      this.#sql.exec("DELETE FROM listed WHERE key = ?", key);
+      this.#listed.remove(key);
       this.#sql.exec("DELETE FROM admitted WHERE key = ?", key);
       return {};
     });

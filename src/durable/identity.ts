@@ -51,7 +51,7 @@ export class Identity {
     this.#commits = new GroupCommit(ctx.storage, () => {
       this.#kept = IdentityStorage.open(ctx.storage, settings, this.#connections); // what is in memory may be wrong
     });
-    this.#outbound = new Outbound(env, this.#commits, settings.directoryShards);
+    this.#outbound = new Outbound(env, this.#commits, settings.directoryShards, () => this.#kept);
     this.#kept = IdentityStorage.open(ctx.storage, settings, this.#connections);
     this.#repair(clock.now());
   }
@@ -61,7 +61,7 @@ export class Identity {
     const answer = await this.#commits.run(() =>
       announce(this.#keep(key), announcement, shown, this.#connections, limits, clock.now()),
     );
-    await this.#tellDirectory();
+    await this.#outbound.tellDirectory();
     return answer;
   }
 
@@ -72,8 +72,8 @@ export class Identity {
     );
     if (isRefusal(answer)) return answer;
     this.#polls.end(call.session);
-    if (this.#kept) await this.#outbound.sendGoodbyes(this.#kept);
-    await this.#tellDirectory();
+    await this.#outbound.sendGoodbyes();
+    await this.#outbound.tellDirectory();
     this.sockets.of(call.session)?.close(CLOSE.unregistered, "unregistered");
     return answer;
   }
@@ -93,7 +93,7 @@ export class Identity {
     }
     const results = await this.#commits.run(() => entries.map((entry) => this.#enqueue(key, entry, clock.now())));
     for (const session of new Set(entries.map((entry) => entry.session))) this.#wake(session);
-    await this.#tellDirectory();
+    await this.#outbound.tellDirectory();
     return { results };
   }
 
@@ -105,7 +105,7 @@ export class Identity {
 
   async contacts({ key, contacts, ts }: Call<"contacts">): Promise<Answer<"contacts">> {
     const answer = await this.#commits.run(() => publishContacts(this.#keep(key), contacts, ts, clock.now()));
-    await this.#tellDirectory();
+    await this.#outbound.tellDirectory();
     return answer;
   }
 
@@ -140,7 +140,7 @@ export class Identity {
       return kept && beginPoll(kept, call, clock.now());
     });
     if (refusal) return refusal;
-    await this.#tellDirectory();
+    await this.#outbound.tellDirectory();
     // No await from here on: what was enqueued before this turn is read below, what comes after finds the poll.
     const { session, max = 1 } = call;
     const isList = call.max !== undefined;
@@ -170,7 +170,7 @@ export class Identity {
       return { door };
     });
     if (isRefusal(accepted)) return accepted;
-    await this.#tellDirectory();
+    await this.#outbound.tellDirectory();
     return accepted.door;
   }
 
@@ -201,17 +201,18 @@ export class Identity {
   /** Lets go what is due and sets the next alarm. May run late, twice, or for nothing. */
   async expire(): Promise<void> {
     const nowMs = clock.now();
+    const generation = this.#kept?.generation;
     this.#kept?.setAlarm(nowMs + ALARM_RETRY_MS); // first of all: whatever fails below, the clock goes on
     await this.#commits.run(() => this.#kept?.expire(nowMs));
-    if (this.#kept) await this.#outbound.sendGoodbyes(this.#kept);
-    await this.#tellDirectory();
+    await this.#outbound.sendGoodbyes();
+    await this.#outbound.tellDirectory();
     for (const socket of this.sockets.all()) {
       if (this.#kept) pushWaiting(this.#kept, socket, nowMs); // tells of what just expired
       if (nowMs - socket.facts.sinceMs >= this.#settings.limits.SOCKET_MAX_MS) {
         await this.close(socket, CLOSE.signAgain, "sign_again");
       }
     }
-    await this.#rest(clock.now());
+    await this.#rest(generation);
   }
 
   #enqueue(key: Key, entry: Entry, nowMs: number): Stored | Refusal {
@@ -252,10 +253,6 @@ export class Identity {
     return this.#kept;
   }
 
-  async #tellDirectory(): Promise<void> {
-    if (this.#kept) await this.#outbound.tellDirectory(this.#kept);
-  }
-
   /** What a stop of the bus left wrong: sockets that are no more, an alarm that the platform gave up. */
   #repair(nowMs: number): void {
     if (!this.#kept) return;
@@ -263,31 +260,34 @@ export class Identity {
     if ((this.#kept.alarmAtMs ?? nowMs) < nowMs - ALARM_RETRY_MS) this.#kept.setAlarm(nowMs);
   }
 
-  /** The alarm's last step: set the next one, or delete what is left of a ghost. */
-  async #rest(nowMs: number): Promise<void> {
+  /**
+   * The alarm's last step: sets the next one, or deletes what is left of a ghost, by what is read after the last await.
+   * No call need reserve anything against it: what is let in and not yet committed was promised nothing, and finds this
+   * life or begins another, which sets its own alarm.
+   */
+  async #rest(generation: string | undefined): Promise<void> {
     const { limits } = this.#settings;
-    let kept = this.#kept;
-    if (!kept) return;
-    let facts = this.#facts(kept, nowMs);
-    if (isGhost(facts, nowMs, limits)) {
-      await this.#outbound.unlist(kept.key);
-      // A call may have come meanwhile: what was read before the await is read again, and only then deleted.
-      kept = this.#kept ?? kept;
-      facts = this.#facts(kept, nowMs);
-      if (isGhost(facts, nowMs, limits)) return this.#clear();
-      kept.setListing({ isShown: false, dueAtMs: nowMs });
-      await this.#tellDirectory();
+    let facts = this.#facts(generation);
+    if (facts && isGhost(facts, clock.now(), limits)) {
+      const isUnlisted = await this.#outbound.unlist(this.#kept!.key);
+      facts = this.#facts(generation);
+      if (facts && isGhost(facts, clock.now(), limits)) return isUnlisted ? this.#clear() : undefined; // or tries again
+      if (facts) this.#kept!.setListing({ isShown: false, dueAtMs: clock.now() });
+      await this.#outbound.tellDirectory();
+      facts = this.#facts(generation);
     }
-    kept.setEmptied(facts.emptiedAtMs ?? null);
-    kept.setAlarm(nextWake(facts, limits) ?? null);
+    if (!facts) return;
+    this.#kept!.setEmptied(facts.emptiedAtMs ?? null);
+    this.#kept!.setAlarm(nextWake(facts, limits) ?? null);
   }
 
-  /** All that the next alarm depends on: what is kept, and what is open. */
-  #facts(kept: IdentityStorage, nowMs: number): Kept {
+  /** All that the next alarm depends on, what is kept and what is open; undefined if another life, or none, is kept. */
+  #facts(generation: string | undefined): Kept | undefined {
+    if (!this.#kept || this.#kept.generation !== generation) return undefined;
     const oldestSocket = this.sockets.all()[0];
     const socketDueAtMs = oldestSocket && oldestSocket.facts.sinceMs + this.#settings.limits.SOCKET_MAX_MS;
-    const facts = { ...kept.facts(), socketDueAtMs };
-    return { ...facts, emptiedAtMs: isEmpty(facts) ? (facts.emptiedAtMs ?? nowMs) : undefined };
+    const facts = { ...this.#kept.facts(), socketDueAtMs };
+    return { ...facts, emptiedAtMs: isEmpty(facts) ? (facts.emptiedAtMs ?? clock.now()) : undefined };
   }
 
   /** Deletes everything, the alarm too. Nothing may be awaited between the decision and this. */

@@ -4,7 +4,7 @@
  */
 
 import type { Key } from "../protocol/address.ts";
-import type { IdentityCalls } from "./calls.ts";
+import type { DirectoryCalls, IdentityCalls } from "./calls.ts";
 import { clock } from "./clock.ts";
 import { shardName, shardOf } from "./directory-shards.ts";
 import type { Env } from "./env.ts";
@@ -14,6 +14,8 @@ import { logFault } from "./log.ts";
 
 /** A failed call to the directory is tried again after this. */
 const LISTING_RETRY_MS = 30_000;
+/** Places in a full directory become free by days, as sessions are gone. */
+const LISTING_FULL_RETRY_MS = 3_600_000;
 /** Calls to other objects at a time: the platform may cancel a seventh connection. */
 const CALLS_AT_A_TIME = 6;
 
@@ -21,76 +23,105 @@ export class Outbound {
   readonly #env: Env;
   readonly #commits: GroupCommit;
   readonly #shards: number;
-  #telling: Promise<void> | undefined;
+  readonly #current: () => IdentityStorage | undefined;
+  /** The last call to the directory: the next waits for it, or a list might be overtaken by the unlist before it. */
+  #lastCall: Promise<unknown> = Promise.resolve();
 
-  constructor(env: Env, commits: GroupCommit, directoryShards: number) {
+  /** @param current the identity's storage as it is when asked: a call to another object may outlive it */
+  constructor(env: Env, commits: GroupCommit, directoryShards: number, current: () => IdentityStorage | undefined) {
     this.#env = env;
     this.#commits = commits;
     this.#shards = directoryShards;
+    this.#current = current;
   }
 
-  /** Brings the directory to what the roster shows to all, if it is not known to be so. Never throws. */
-  async tellDirectory(kept: IdentityStorage): Promise<void> {
-    if (kept.listing.dueAtMs === null) return;
-    // Calls that came together tell it once; what changed since that call left is told by one more.
-    await this.#telling;
-    if (kept.listing.dueAtMs === null) return;
-    this.#telling = this.#tell(kept).finally(() => {
-      this.#telling = undefined;
-    });
-    await this.#telling;
+  /** Brings the directory to what the roster shows to all, if it is due to be told. Never throws. */
+  async tellDirectory(): Promise<void> {
+    if (this.#isDue()) await this.#inTurn(() => this.#tell());
   }
 
-  async #tell(kept: IdentityStorage): Promise<void> {
-    const isShown = kept.isShown(clock.now());
+  async #tell(): Promise<void> {
+    const told = this.#current();
+    if (!told || !this.#isDue()) return; // calls that came together tell it once
+    const { key, generation } = told;
+    const isShown = told.isShown(clock.now());
     try {
-      const directory = this.#directory(kept.key);
-      await directory.list(JSON.stringify({ key: kept.key, isShown }));
-      await this.#commits.run(() => kept.setListing({ isShown, dueAtMs: null }));
+      const answer = await this.#directory(key).list(JSON.stringify({ key, isShown }));
+      const { isFull } = JSON.parse(answer) as DirectoryCalls["list"]["answer"];
+      if (isFull && isShown) return await this.#tellAgain(generation, isShown, LISTING_FULL_RETRY_MS);
+      // Where there is no room for a hidden one, it is asked for again when it shows itself.
+      await this.#commit(generation, (kept) => {
+        kept.setListing({ isShown, dueAtMs: null });
+        kept.noteListing(clock.now()); // what changed since the call left is told by whoever changed it, who waits
+      });
     } catch (fault) {
       logFault("directory_fault", fault);
-      const dueAtMs = clock.now() + LISTING_RETRY_MS;
-      await this.#commits.run(() => {
-        kept.setListing({ isShown: !isShown, dueAtMs });
-        kept.armFor({ callDueAtMs: dueAtMs });
-      });
+      await this.#tellAgain(generation, isShown, LISTING_RETRY_MS);
     }
   }
 
-  /** Has the directory drop a key whose object is no more. Never throws: a key without an object shows nothing. */
-  async unlist(key: Key): Promise<void> {
+  async #tellAgain(generation: string, isShown: boolean, afterMs: number): Promise<void> {
+    const dueAtMs = clock.now() + afterMs;
+    await this.#commit(generation, (kept) => {
+      kept.setListing({ isShown: !isShown, dueAtMs });
+      kept.armFor({ callDueAtMs: dueAtMs });
+    });
+  }
+
+  #isDue(): boolean {
+    const dueAtMs = this.#current()?.listing.dueAtMs ?? Infinity;
+    return dueAtMs <= clock.now();
+  }
+
+  /** One call to the directory after the other. */
+  #inTurn<T>(call: () => Promise<T>): Promise<T> {
+    const answer = this.#lastCall.then(call);
+    this.#lastCall = answer.catch(() => undefined);
+    return answer;
+  }
+
+  /** Commits to the life that the call was made in. Another one is passed over: it has told nobody anything yet. */
+  #commit(generation: string, work: (kept: IdentityStorage) => void): Promise<void> {
+    return this.#commits.run(() => {
+      const kept = this.#current();
+      if (kept?.generation === generation) work(kept);
+    });
+  }
+
+  /** Has the directory drop a key whose object is about to go. Never throws. @returns whether it did */
+  async unlist(key: Key): Promise<boolean> {
     try {
-      await this.#directory(key).unlist(JSON.stringify({ key }));
+      await this.#inTurn(async () => this.#directory(key).unlist(JSON.stringify({ key })));
+      return true;
     } catch (fault) {
       logFault("directory_fault", fault);
+      return false;
     }
   }
 
   /** Has the directory forget a key: that it is listed, and that it was admitted. */
   async forget(key: Key): Promise<void> {
-    await this.#directory(key).forget(JSON.stringify({ key }));
+    await this.#inTurn(async () => this.#directory(key).forget(JSON.stringify({ key })));
   }
 
   /** Sends due goodbyes on. Each is tried until the peer's object answers, yes or no. Never throws. */
-  async sendGoodbyes(kept: IdentityStorage): Promise<void> {
+  async sendGoodbyes(): Promise<void> {
     for (;;) {
       const nowMs = clock.now();
-      const group = kept.goodbyes.due(nowMs, CALLS_AT_A_TIME);
-      if (group.length === 0) return;
-      await this.#commits.run(() =>
-        kept.goodbyes.attempt(
-          group.map(({ id }) => id),
-          nowMs,
-        ),
-      );
+      const kept = this.#current();
+      const group = kept?.goodbyes.due(nowMs, CALLS_AT_A_TIME) ?? [];
+      if (!kept || group.length === 0) return;
+      const { generation } = kept;
+      const ids = group.map(({ id }) => id);
+      await this.#commit(generation, ({ goodbyes }) => goodbyes.attempt(ids, nowMs));
       const sent = group.map(async ({ id, goodbye: { to, entry } }) => {
         const call: IdentityCalls["enqueue"]["call"] = { key: to, entries: [entry] };
         try {
           await this.#env.IDENTITIES.getByName(to).enqueue(JSON.stringify(call));
-          await this.#commits.run(() => kept.goodbyes.settle(id));
+          await this.#commit(generation, ({ goodbyes }) => goodbyes.settle(id));
         } catch (fault) {
           logFault("goodbye_fault", fault);
-          await this.#commits.run(() => kept.goodbyes.failed(id));
+          await this.#commit(generation, ({ goodbyes }) => goodbyes.failed(id));
         }
       });
       await Promise.all(sent);

@@ -40,20 +40,20 @@ export function announce(
 ): Life | Refusal {
   const { roster } = kept;
   const id = announcement.session.session_id;
+  roster.dropGone(id, nowMs);
   const known = roster.session(id);
   if (known && known.ts === announcement.ts && signatureOf(known) === announcement.sig) {
     return kept.life(nowMs); // a retry; it is no sign of life, since anyone who captured it could send it
   }
-  const buried = roster.tombstone(id);
+  const buried = roster.tombstone(id, nowMs);
   const fenceTs = Math.max(known?.ts ?? -1, buried?.ts ?? -1);
   if (announcement.ts <= fenceTs) return refuse("stale", { now_ms: nowMs });
-  const isNew = !known || nowMs - known.seen_at_ms >= limits.AWAY_RETAIN_MS;
-  if (isNew && roster.sessions(nowMs).length >= limits.SESSIONS_MAX) {
+  if (!known && roster.sessions(nowMs).length >= limits.SESSIONS_MAX) {
     return refuse("session_limit", { retry_after_s: SESSION_LIMIT_RETRY_S });
   }
   roster.put(id, announcement, shown, connections.hasSocket(id), nowMs);
   if (buried) roster.unbury(id);
-  if (isNew || (known.public === null) !== (shown === undefined)) kept.noteListing(nowMs); // a heartbeat changes nothing of it
+  if (!known || (known.public === null) !== (shown === undefined)) kept.noteListing(nowMs); // a heartbeat changes nothing of it
   kept.armFor({ seenAtMs: nowMs });
   return kept.life(nowMs);
 }
@@ -66,8 +66,9 @@ export function unregister(
   nowMs: number,
 ): Life | Refusal {
   const { roster } = kept;
+  roster.dropGone(session, nowMs);
   const known = roster.session(session);
-  const buried = roster.tombstone(session);
+  const buried = roster.tombstone(session, nowMs);
   const fenceTs = Math.max(known?.ts ?? -1, buried?.ts ?? -1);
   if (!known && buried?.ts === signedTs && buried.sig === sig) return kept.life(nowMs); // a retry
   if (sig !== undefined && signedTs <= fenceTs) return refuse("stale", { now_ms: nowMs });
@@ -80,7 +81,7 @@ export function unregister(
     ts: sig === undefined ? Math.max(fenceTs, 0) : signedTs, // unsigned, it has no time of its own
     at_ms: nowMs,
     sig: sig ?? null,
-    was_public: known && known.public !== null ? 1 : 0,
+    was_public: known ? Number(known.public !== null) : (buried?.was_public ?? 0), // signed anew, it is the same end
   });
   kept.goodbyes.add(goodbyes, nowMs);
   kept.noteListing(nowMs);

@@ -111,6 +111,7 @@ export class RosterStore {
 
   /** A socket of the session opened or closed; one row, none if it is not announced. */
   setConnected(id: SessionId, isConnected: boolean, seenAtMs: number): void {
+    if (isConnected) this.dropGone(id, seenAtMs);
     this.remember(id, seenAtMs);
     const row = this.#all().get(id);
     if (row) this.#update({ ...row, connected: isConnected ? 1 : 0, seen_at_ms: Math.max(row.seen_at_ms, seenAtMs) });
@@ -132,11 +133,18 @@ export class RosterStore {
     this.#seenAtMs.delete(id);
   }
 
+  /** What is gone by age is gone, also before a late alarm: only an announcement brings it back, no other sign of life. */
+  dropGone(id: SessionId, nowMs: number): void {
+    const row = this.#all().get(id);
+    if (row && nowMs - this.#withSeen(row).seen_at_ms >= this.#limits.AWAY_RETAIN_MS) this.remove(id);
+  }
+
   /**
    * A sign of life of a session that may or may not be announced. It costs a row only when the stored
    * one is a heartbeat old, so that after an eviction an age is at most that much too large.
    */
   touch(id: SessionId, nowMs: number): void {
+    this.dropGone(id, nowMs);
     const row = this.#all().get(id);
     if (!row || this.#withSeen(row).seen_at_ms >= nowMs) return;
     this.#seenAtMs.set(id, nowMs);
@@ -148,8 +156,11 @@ export class RosterStore {
     if (seenAtMs > (this.#seenAtMs.get(id) ?? 0)) this.#seenAtMs.set(id, seenAtMs);
   }
 
-  tombstone(id: SessionId): TombstoneRow | undefined {
-    return this.#sql.exec<TombstoneRow>("SELECT * FROM tombstone WHERE session_id = ?", id).toArray()[0];
+  tombstone(id: SessionId, nowMs: number): TombstoneRow | undefined {
+    const deadline = nowMs - this.#limits.AWAY_RETAIN_MS;
+    return this.#sql
+      .exec<TombstoneRow>("SELECT * FROM tombstone WHERE session_id = ? AND at_ms > ?", id, deadline)
+      .toArray()[0];
   }
 
   tombstones(nowMs: number): TombstoneRow[] {

@@ -77,6 +77,8 @@ export const DEFAULT_LIMITS = {
   INBOXES_MAX: 128,
   SESSIONS_MAX: 64,
   KNOCKS_MAX: 16,
+  /** Identities that one directory shard lists: a page of the whole-bus roster reads each hidden one on its way. */
+  LISTED_MAX: 10_000,
   TEXT_MAX_BYTES: 65_536,
   BODY_MAX_BYTES: 131_072,
   /** A socket this old is asked to sign again: whoever captured its session must not hold it for ever. */

@@ -30,6 +30,15 @@ export function parsePage({ query, settings, caller }: Pick<Call, "query" | "set
   return after ? { limit, shard: shardOf(after, settings.directoryShards), after } : refuse("bad_query");
 }
 
+/** What a page holds. */
+export interface PageOfKeys {
+  readonly keys: Key[];
+  /** Where the next begins; absent where there is none. */
+  readonly cursor?: Key;
+  /** A shard that the page is from lists as many as it may, so some that have an object may not be among them. */
+  readonly isFull?: true;
+}
+
 /**
  * The keys of a page, those that show themselves or all that have an object, and the cursor of the next.
  * A page may be the last and full: the next is then empty.
@@ -38,8 +47,9 @@ export async function pageOfKeys(
   { env, settings }: Pick<Call, "env" | "settings">,
   page: Page,
   isShown: boolean,
-): Promise<{ keys: Key[]; cursor?: Key } | Refusal> {
+): Promise<PageOfKeys | Refusal> {
   const keys: Key[] = [];
+  let full: Pick<PageOfKeys, "isFull"> = {};
   let { after } = page;
   for (let shard = page.shard; shard < settings.directoryShards; shard++) {
     const limit = page.limit - keys.length;
@@ -47,10 +57,11 @@ export async function pageOfKeys(
     const found = await askDirectory(env, shard, "page", call);
     if (isRefusal(found)) return found;
     keys.push(...found.keys);
+    if (found.isFull) full = { isFull: true };
     after = undefined;
-    if (keys.length >= page.limit) return { keys, cursor: keys.at(-1)! };
+    if (keys.length >= page.limit) return { keys, cursor: keys.at(-1)!, ...full };
   }
-  return { keys };
+  return { keys, ...full };
 }
 
 /** What the identities of a page answered, and how many of them did not: said in the answer, not left out in silence. */

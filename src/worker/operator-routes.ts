@@ -31,6 +31,7 @@ const stats = route({
         isolate: meter.read(),
         now_ms: call.nowMs,
         ...unanswered,
+        ...(page.isFull ? { directory_full: true } : {}),
         ...(page.cursor === undefined ? {} : { cursor: page.cursor }),
       },
     };

@@ -1,9 +1,9 @@
 /**
- * What each call costs in rows, as docs/COSTS.md says. Rows are what the platform bills most for, so a
- * change that adds one must show itself here.
+ * What common calls cost in rows. Rows are what the platform bills most for, so a change that adds one must show
+ * itself here. Each row of docs/COSTS.md is counted in costs-document.test.ts.
  */
 
-import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm } from "cloudflare:test";
 import { beforeAll, describe, expect, it } from "vitest";
 import {
   announce,
@@ -19,42 +19,9 @@ import {
   take,
   view,
 } from "../support/objects.ts";
+import { costOf, countRows } from "../support/rows.ts";
 
-interface Cost {
-  read: number;
-  written: number;
-  alarms: number;
-}
-
-const cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = [];
-let alarms = 0;
-
-beforeAll(async () => {
-  // Cursors count their own rows; all statements of all objects of this isolate pass through here.
-  await runInDurableObject(stubOf(newKey()), (_, { storage }) => {
-    const sql = Object.getPrototypeOf(storage.sql) as SqlStorage;
-    const { exec } = sql;
-    sql.exec = function (this: SqlStorage, ...args: Parameters<SqlStorage["exec"]>) {
-      const cursor = exec.apply(this, args);
-      cursors.push(cursor as (typeof cursors)[number]);
-      return cursor as never;
-    };
-    const proto = Object.getPrototypeOf(storage) as DurableObjectStorage;
-    const { setAlarm } = proto;
-    proto.setAlarm = function (this: DurableObjectStorage, ...args) {
-      alarms++;
-      return setAlarm.apply(this, args);
-    };
-  });
-});
-
-async function costOf(work: () => Promise<unknown>): Promise<Cost> {
-  cursors.length = 0;
-  alarms = 0;
-  await work();
-  const sum = (field: "rowsRead" | "rowsWritten") => cursors.reduce((total, cursor) => total + cursor[field], 0);
-  return { read: sum("rowsRead"), written: sum("rowsWritten"), alarms };
-}
+beforeAll(countRows);
 
 describe("rows written and alarms set", () => {
   it("send: the message and its id; the first one also arms the alarm", async () => {

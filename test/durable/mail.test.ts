@@ -184,6 +184,26 @@ describe("only contacts fill an inbox", () => {
     expect(await sendOne(key, knock("k2"))).toMatchObject({ state: "stored" });
   });
 
+  it("bounds all knocks together, also the next of a sender whose last was acked", async () => {
+    const key = newKey();
+    const patient = newKey();
+    const knock = (sender: Key, msgId: string) => entry(sender, "s1", { msgId, kind: "pair_request" });
+    await sendOne(key, knock(patient, "first"));
+    const { items } = await take(key, "s1");
+    await must(key, "ack", { session: session("s1"), acks: [items![0]!.ack] });
+    for (let i = 0; i < KNOCKS_MAX; i++)
+      expect(await sendOne(key, knock(newKey(), "k"))).toMatchObject({ state: "stored" });
+    expect(await sendOne(key, knock(patient, "second"))).toMatchObject({ refused: "knock_limit" });
+  });
+
+  it("lets nobody ack a knock past its time, also before a late alarm", async () => {
+    const key = newKey();
+    await sendOne(key, entry(newKey(), "s1", { kind: "pair_request" }));
+    const { items } = await take(key, "s1");
+    passTime(DEFAULT_LIMITS.KNOCK_RETAIN_MS);
+    expect(await must(key, "ack", { session: session("s1"), acks: [items![0]!.ack] })).toEqual({ removed: 0 });
+  });
+
   it("bounds all knocks together, and never lets them displace mail", async () => {
     const friend = newKey();
     const key = await identityWith(friend);

@@ -88,6 +88,19 @@ describe("silence is not death", () => {
     ]);
   });
 
+  it("is gone after three days also before a late alarm: no poll, ack or goodbye finds it", async () => {
+    const [key, stranger] = [newKey(), newKey()];
+    freezeAt(NOW);
+    for (const id of ["polls", "acks", "closes"]) await announce(key, id, NOW, true);
+    freezeAt(NOW + AWAY_RETAIN_MS);
+    await take(key, "polls");
+    await must(key, "ack", { session: session("acks"), acks: ["acks.1"] });
+    const bye = { session: session("closes"), ts: NOW + AWAY_RETAIN_MS, sig: "bye", goodbyes: [] };
+    await must(key, "unregister", bye);
+    expect((await view(key, key)).roster).toEqual([]);
+    expect((await view(key, stranger)).gone).toEqual([]); // as after the alarm, nobody knows that it was shown
+  });
+
   it("counts a poll and an ack as signs of life, also after the object slept", async () => {
     const key = newKey();
     await announce(key, "polls");
@@ -143,6 +156,16 @@ describe("unregister is death", () => {
     expect(await ask(key, "unregister", { ...bye, ts: NOW })).toMatchObject({ refused: "stale" });
     await must(key, "announce", { announcement: announcement(key, "s1", NOW + 2) });
     expect(await ask(key, "unregister", bye)).toMatchObject({ refused: "stale" });
+  });
+
+  it("shows a goodbye that was signed anew to whom it showed the first", async () => {
+    const [key, stranger] = [newKey(), newKey()];
+    freezeAt(NOW);
+    await announce(key, "s1", NOW, true);
+    for (const ts of [NOW + 1, NOW + 2]) {
+      await must(key, "unregister", { session: session("s1"), ts, sig: `bye-${ts}`, goodbyes: [] });
+    }
+    expect((await view(key, stranger)).gone).toMatchObject([{ session_id: "s1", ts: NOW + 2 }]);
   });
 
   it("sends the goodbyes on to peers that admit the sender", async () => {

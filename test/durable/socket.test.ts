@@ -4,7 +4,6 @@
  */
 
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
-import { exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { clock } from "../../src/durable/clock.ts";
 import type { IdentityObject } from "../../src/durable/identity-object.ts";
@@ -13,7 +12,8 @@ import type { Key } from "../../src/protocol/address.ts";
 import { DEFAULT_LIMITS } from "../../src/protocol/constants.ts";
 import { CLOSE } from "../../src/protocol/frames.ts";
 import { classifyPresence } from "../../src/protocol/presence.ts";
-import { Agent, signAnnouncement, type Json } from "../support/agent.ts";
+import { type Agent, signAnnouncement, type Json } from "../support/agent.ts";
+import { listen, newAgent, open, throughDoor } from "../support/door.ts";
 import {
   announce,
   announcement,
@@ -32,7 +32,7 @@ import {
   view,
   waitingIds,
 } from "../support/objects.ts";
-import { SessionSocket, type Dialer, type Ears, type SocketOptions, type Wire } from "../support/session-socket.ts";
+import { SessionSocket } from "../support/session-socket.ts";
 
 const { AWAY_RETAIN_MS, BODY_MAX_BYTES, LIVE_MS, MESSAGE_RETAIN_MS, RATE_PER_S, SOCKET_MAX_MS } = DEFAULT_LIMITS;
 const HOUR = 3_600_000;
@@ -40,43 +40,6 @@ const HOUR = 3_600_000;
 const WINDOW = 64;
 /** Far ahead of the system's clock, by which real alarms ring: none of them rings into a test. */
 const NOW = 4_000_000_000_000;
-/** An origin of the AUDIENCE in wrangler.toml. */
-const BUS = "http://127.0.0.1:9440";
-
-/** Through the door, as any client. */
-const throughDoor: Dialer = async (url, target, protocols, ears) => {
-  const door = (exports as unknown as { default: Fetcher }).default;
-  const headers = { upgrade: "websocket", "sec-websocket-protocol": protocols.join(", ") };
-  return listen(await door.fetch(url + target, { headers }), ears);
-};
-
-/** `allowHalfOpen`: a peer that is gone, so that nothing answers a close. */
-function listen(response: Response, ears: Ears, options: { allowHalfOpen?: boolean } = {}): Wire {
-  const socket = response.webSocket;
-  if (!socket) throw new Error(`the handshake was answered with ${response.status}`);
-  socket.addEventListener("message", ({ data }) => {
-    ears.message(data as string);
-  });
-  socket.addEventListener("close", ({ code, reason }) => {
-    ears.closed(code, reason);
-  });
-  socket.accept(options);
-  return {
-    send: (data) => {
-      socket.send(data);
-    },
-    close: (code, reason) => {
-      socket.close(code, reason);
-    },
-    terminate: () => {
-      throw new Error("a socket inside workerd cannot vanish");
-    },
-  };
-}
-
-const newAgent = () => Agent.create({ url: BUS, now: () => clock.now() });
-const open = (agent: Agent, id: string, options: SocketOptions = {}) =>
-  SessionSocket.open(agent, id, { dialer: throughDoor, ...options });
 /** Puts the object to sleep, unless it is. */
 const sleep = (key: Key) =>
   evictDurableObject(stubOf(key)).catch((fault: Error) => {

@@ -6,6 +6,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { startBus, type LocalBus } from "../../scripts/local-bus.ts";
+import { checkHistory } from "../history/checker.ts";
+import { History, type Invocation, type HistoryItem } from "../history/history.ts";
 import { Agent, signAnnouncement, signUnregister, type Answer, type Json } from "../support/agent.ts";
 
 const KILLS = 10;
@@ -22,6 +24,8 @@ let bus: LocalBus;
 /** Settles when the bus is there again. */
 let up: Promise<void> = Promise.resolve();
 let kills = 0;
+/** All that was asked, answered and seen. */
+const history = new History();
 /** Numbers of the sends at which the bus is killed; one in each tenth of them. */
 const killAt = Array.from({ length: KILLS }, (_, round) => {
   const sends = (SENDERS * MESSAGES_EACH) / KILLS;
@@ -65,6 +69,13 @@ it(`keeps what it acknowledged through ${KILLS} kills (seed ${seed})`, { timeout
     expect(body.receipts.map(({ state }: Json) => state)).toEqual(sent[number]!.map(() => "acked"));
   }
   await presence();
+
+  history.drained(["read", "kept"].map((session) => reader.route(session)));
+  const { violations, counted } = checkHistory(history.events);
+  expect(violations).toEqual([]);
+  const all = SENDERS * MESSAGES_EACH;
+  expect(counted).toMatchObject({ sent: all, acknowledged: all, read: all, views: 1 });
+  expect(counted.acked).toBeGreaterThan(0);
 });
 
 /** Sends everything in order, alternating between two inboxes; each again with the same bytes until it is answered. */
@@ -74,7 +85,11 @@ async function sendAll(sender: Agent, reader: Agent): Promise<string[]> {
   for (const [n, text] of textsOf(number).entries()) {
     const message = sender.message(reader.route(n % 2 === 0 ? "read" : "kept"), text);
     killIfDue();
-    const { answer, tries } = await untilAnswered(() => sender.request("POST", "/send", message));
+    const { answer, tries } = await untilAnswered(() => sender.request("POST", "/send", message), {
+      op: "send",
+      to: message.to,
+      ...itemOf(message.payload),
+    });
     const { status, body } = answer;
     const outcomes = tries === 1 ? ["202 stored"] : ["202 stored", "200 duplicate"];
     expect(outcomes, JSON.stringify(body)).toContain(`${status} ${body.state}`);
@@ -85,25 +100,25 @@ async function sendAll(sender: Agent, reader: Agent): Promise<string[]> {
 
 /**
  * Reads an inbox and acks it until `goOn` is false and it is empty.
- * @returns texts in the order of their first coming; unacked ones may come again, acked ones may not
+ * @returns texts in the order of their first coming; unacked ones may come again, acked ones may not: the history tells
  */
 async function readAndAck(reader: Agent, session: string, goOn: () => boolean): Promise<string[]> {
-  const acked = new Set<string>();
+  const by = reader.route(session);
   const texts = new Set<string>();
   for (;;) {
     const isLast = !goOn();
     const poll = { session, timeoutMs: isLast ? 0 : 200, max: 8 };
-    const { body } = (await untilAnswered(() => reader.recv(poll))).answer;
+    const { body } = (await untilAnswered(() => reader.recv(poll), { op: "recv", by })).answer;
     if (body.status === "timeout" && isLast) return [...texts];
     const items: Json[] = body.items ?? [];
-    for (const { envelope } of items) {
-      expect(acked, "an acked message came again").not.toContain(envelope.payload.text);
-      texts.add(envelope.payload.text);
+    for (const { payload } of items.map(({ envelope }) => envelope)) {
+      if (!texts.has(payload.text)) history.read(by, itemOf(payload));
+      texts.add(payload.text);
     }
     if (items.length === 0) continue;
     const handles = items.map(({ ack }) => ack);
-    expect((await untilAnswered(() => reader.ack(session, handles))).answer.status).toBe(200);
-    for (const { envelope } of items) acked.add(envelope.payload.text);
+    const acking = { op: "ack", by, items: itemsOf(body) } as const;
+    expect((await untilAnswered(() => reader.ack(session, handles), acking)).answer.status).toBe(200);
   }
 }
 
@@ -116,7 +131,9 @@ async function changePresence(agent: Agent, friend: Agent): Promise<() => Promis
   const closed: { announcement: Json; goodbye: Json }[] = [];
   const contactsTs: number[] = [];
   const post = async (target: string, body: Json) => {
-    const { answer } = await untilAnswered(() => agent.request("POST", target, body));
+    const op = target === "/announce" ? "announce" : "unregister";
+    const what = { op, key: agent.key, session: body.session.session_id } as const;
+    const { answer } = await untilAnswered(() => agent.request("POST", target, body), what);
     expect(answer.status, JSON.stringify(answer.body)).toBe(202);
   };
   for (let n = 0; n < 20; n++) {
@@ -135,7 +152,8 @@ async function changePresence(agent: Agent, friend: Agent): Promise<() => Promis
     contactsTs.push(ts);
   }
   return async () => {
-    const { roster, gone } = (await agent.roster(agent.key)).body;
+    const { answer } = await untilAnswered(() => agent.roster(agent.key), { op: "view", key: agent.key });
+    const { roster, gone } = answer.body;
     const bare = roster.map(({ age_ms: _age, connected: _connected, ...announcement }: Json) => announcement);
     expect(sorted(bare)).toEqual(sorted(open));
     expect(sorted(gone.map(({ sig }: Json) => sig))).toEqual(sorted(closed.map(({ goodbye }) => goodbye.sig)));
@@ -170,15 +188,38 @@ function killIfDue(): void {
   });
 }
 
-/** Repeats a request whose connection broke, once the bus is back. An answer of any kind ends it. */
-async function untilAnswered(call: () => Promise<Answer>): Promise<{ answer: Answer; tries: number }> {
+/**
+ * Repeats a request whose connection broke, once the bus is back. An answer of any kind ends it.
+ * @param what each try is, for the history
+ */
+async function untilAnswered(
+  call: () => Promise<Answer>,
+  what?: Invocation,
+): Promise<{ answer: Answer; tries: number }> {
   for (let tries = 1; ; tries++) {
+    const outcome = what && history.invoke(what);
     try {
-      return { answer: await call(), tries };
+      const answer = await call();
+      if (answer.status >= 300) outcome?.fail(answer.body.error);
+      else outcome?.ok({ items: itemsOf(answer.body), sessions: sessionsOf(answer.body) });
+      return { answer, tries };
     } catch {
+      outcome?.unknown();
       await up;
     }
   }
+}
+
+function itemOf({ from, msg_id, text }: Json): HistoryItem {
+  return { from, msg_id, sum: text };
+}
+
+function itemsOf({ items = [] }: Json): HistoryItem[] {
+  return items.map(({ envelope }: Json) => itemOf(envelope.payload));
+}
+
+function sessionsOf({ roster = [] }: Json): string[] {
+  return roster.map(({ session }: Json) => session.session_id);
 }
 
 function newAgent(): Promise<Agent> {

@@ -317,6 +317,39 @@ describe("an operator", () => {
     }
   });
 
+  it("lists no more than LISTED_MAX, serves the rest all the same, and is told that it counts too few", async () => {
+    const { key } = await Agent.create({ url: bus.url, seed });
+    const full = await startBus({
+      bundle: inject("bundle"),
+      vars: { ADMIN_KEYS: key, LISTED_MAX: "1", DIRECTORY_SHARDS: "1", LOG: "faults" },
+    });
+    try {
+      const [operator, hidden, shown, late] = (await Promise.all(
+        [seed, undefined, undefined, undefined].map((own) =>
+          Agent.create({ url: full.url, ...(own && { seed: own }) }),
+        ),
+      )) as [Agent, Agent, Agent, Agent];
+      const stats = async () => (await operator.request("GET", "/stats")).body;
+      const listed = async () => (await late.roster()).body.roster.map((each: any) => each.pubkey);
+      expect(await stats()).not.toHaveProperty("directory_full");
+      await hidden.announce("s");
+      await hidden.send(hidden.route("s"), "to myself");
+      expect(await stats()).toMatchObject({ identities: 1, queued: 1, directory_full: true });
+      for (const who of [shown, late]) {
+        const said = await who.announce("s", "agent", { name: "agent" });
+        expect(said.status).toBe(202);
+      }
+      expect(await listed()).toEqual([shown.key]);
+      expect(await stats()).toMatchObject({ identities: 1, queued: 0, directory_full: true });
+      // What is not listed is there: its mail, and who asks for it by its key.
+      expect((await hidden.recv({ session: "s", timeoutMs: 0 })).body).toMatchObject({ status: "message" });
+      expect((await shown.roster(late.key)).body.roster).toMatchObject([{ pubkey: late.key }]);
+      expect(await late.send(late.route("s"), "to myself")).toMatchObject({ status: 202, body: { queued: 1 } });
+    } finally {
+      await full.stop();
+    }
+  });
+
   it("reads one line of JSON a request, escaped, and in no line what is anyone's own", async () => {
     const { key } = await Agent.create({ url: bus.url, seed });
     const logged = await startBus({ bundle: inject("bundle"), vars: { ADMIN_KEYS: key, ADMISSION: "join" } });

@@ -11,7 +11,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import { endWithParent, startBus, type LocalBus, type Variables } from "../../scripts/local-bus.ts";
-import { CLOSE, SUBPROTOCOL, WINDOW } from "../../src/protocol/frames.ts";
+import { CLOSE, SUBPROTOCOL, WINDOW, type Item } from "../../src/protocol/frames.ts";
+import { checkHistory } from "../history/checker.ts";
+import { History, type HistoryItem, type Invocation } from "../history/history.ts";
 import { Agent, type Answer, type Json } from "../support/agent.ts";
 import { startBlackHoleProxy } from "../support/black-hole-proxy.ts";
 import { Application, SessionSocket, type SocketOptions } from "../support/session-socket.ts";
@@ -62,6 +64,30 @@ function accepted({ status, body }: Answer): Json {
   return body;
 }
 
+/** An application whose history is kept: all that is pushed to it, and what it reads of that. */
+class RecordedApplication extends Application {
+  readonly #history: History;
+  readonly #by: string;
+
+  constructor(history: History, by: string) {
+    super();
+    this.#history = history;
+    this.#by = by;
+  }
+
+  override take(item: Item): void {
+    const one = itemOf(item.envelope.payload);
+    const before = this.messages.length;
+    this.#history.pushed(this.#by, [one]);
+    super.take(item);
+    if (this.messages.length > before) this.#history.read(this.#by, one);
+  }
+}
+
+function itemOf({ from, msg_id, text }: Json): HistoryItem {
+  return { from, msg_id, sum: text };
+}
+
 const textsOf = (messages: readonly Json[]): string[] => messages.map(({ text }) => text);
 
 describe("churn", () => {
@@ -82,7 +108,8 @@ describe("churn", () => {
     it(`${title}, and ${kills.length} kills of the bus: each once to the application, in order, none lost`, async () => {
       const own = await ownBus();
       const [reader, senders] = await withPeers(own.bus, "s", SENDERS);
-      const application = new Application();
+      const history = new History();
+      const application = new RecordedApplication(history, reader.route("s"));
       let reconnects = 0;
       /** Settles when the bus is there again. */
       let up = Promise.resolve();
@@ -94,16 +121,22 @@ describe("churn", () => {
           // Spread over all the reconnects.
           while (reconnects < (n * RECONNECTS) / MESSAGES_EACH) await delay(1);
           const message = sender.message(reader.route("s"), `${number} ${n}`);
-          accepted(await untilAnswered(() => sender.request("POST", "/send", message)));
+          const what = { op: "send", to: message.to, ...itemOf(message.payload) } as const;
+          accepted(await untilAnswered(() => sender.request("POST", "/send", message), what));
           ids.push(message.payload.msg_id);
         }
         return ids;
       };
-      const untilAnswered = async (call: () => Promise<Answer>): Promise<Answer> => {
+      const untilAnswered = async (call: () => Promise<Answer>, what: Invocation): Promise<Answer> => {
         for (;;) {
+          const outcome = history.invoke(what);
           try {
-            return await call();
+            const answer = await call();
+            if (answer.status < 300) outcome.ok();
+            else outcome.fail(answer.body.error);
+            return answer;
           } catch (fault) {
+            outcome.unknown();
             if (kills.length === 0) throw fault;
             await up;
           }
@@ -143,7 +176,12 @@ describe("churn", () => {
       await last.settled();
 
       expect(due).toEqual([]);
-      expect(application.messages).toHaveLength(SENDERS * MESSAGES_EACH);
+      history.drained([reader.route("s")]);
+      const { violations, counted } = checkHistory(history.events);
+      expect(violations).toEqual([]);
+      const all = SENDERS * MESSAGES_EACH;
+      expect(counted).toMatchObject({ sent: all, acknowledged: all, read: all });
+      expect(counted.handedOut).toBe(all + application.repeats);
       for (const [number, sender] of senders.entries()) {
         const expected = Array.from({ length: MESSAGES_EACH }, (_, n) => `${number} ${n}`);
         expect(textsOf(application.messages.filter(({ from }) => from === sender.key))).toEqual(expected);

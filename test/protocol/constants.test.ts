@@ -24,6 +24,7 @@ it("has the values that the protocol states", () => {
     SOCKET_MAX_MS: 86_400_000,
     RATE_PER_S: 100,
     KNOCKS_MAX: 16,
+    LISTED_MAX: 10_000,
     TEXT_MAX_BYTES: 65_536,
     BODY_MAX_BYTES: 131_072,
     CLOCK_SKEW_MS: 60_000,
