@@ -10,6 +10,28 @@ const workerd = () =>
     miniflare: { bindings: { ADMISSION: "open", LOG: "faults" } },
   });
 
+/** Bounds so small that a walk of some steps meets them, and how far to walk: see test/model/identity.test.ts. */
+const modelled = (OVERFLOW: "refuse" | "evict") =>
+  cloudflareTest({
+    wrangler: { configPath: "./wrangler.toml" },
+    miniflare: {
+      bindings: {
+        ADMISSION: "open",
+        LOG: "faults",
+        OVERFLOW,
+        INBOX_MAX_MESSAGES: "4",
+        INBOX_MAX_BYTES: "1000",
+        SENDER_SHARE: "3",
+        INBOXES_MAX: "2",
+        SESSIONS_MAX: "3",
+        KNOCKS_MAX: "2",
+        RATE_PER_S: "100000",
+        MODEL_RUNS: process.env["MODEL_RUNS"] ?? "",
+        MODEL_SEED: process.env["MODEL_SEED"] ?? "",
+      },
+    },
+  });
+
 const globalSetup = ["test/support/build-bundle.ts"];
 
 /** Hundreds of reconnects and kills, the longest of the bus's own. */
@@ -20,7 +42,16 @@ const projects: TestProjectConfiguration[] = [
   { test: { name: "node-pure", ...PURE } },
   { plugins: [workerd()], test: { name: "workerd-pure", ...PURE } },
   { plugins: [workerd()], test: { name: "workerd", include: ["test/durable/**/*.test.ts"] } },
-  { test: { name: "node", include: ["test/*.test.ts", "test/process/**/*.test.ts"], exclude: [CHURN], globalSetup } },
+  { plugins: [modelled("refuse")], test: { name: "model", include: ["test/model/**/*.test.ts"] } },
+  { plugins: [modelled("evict")], test: { name: "model-evict", include: ["test/model/**/*.test.ts"] } },
+  {
+    test: {
+      name: "node",
+      include: ["test/*.test.ts", "test/{process,history}/**/*.test.ts"],
+      exclude: [CHURN],
+      globalSetup,
+    },
+  },
   // Apart, so that the bus's own tests stay under a minute: `npm run test:rest`.
   { test: { name: "churn", include: [CHURN], globalSetup } },
   { test: { name: "client", include: ["test/client/**/*.test.ts"], globalSetup } },
@@ -35,6 +66,8 @@ const projects: TestProjectConfiguration[] = [
       globalSetup: [...globalSetup, "test/interop/install-rust-client.ts"],
     },
   },
+  // Real hosts on loopback, where their packages are installed: `npm run test:hosts`.
+  { test: { name: "hosts", include: ["test/hosts/**/*.test.ts"], globalSetup } },
   // Needs a minute of wall time: `npm run test:slow`.
   { test: { name: "slow", include: ["test/slow/**/*.test.ts"], globalSetup } },
 ];

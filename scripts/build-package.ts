@@ -1,5 +1,6 @@
 /**
- * `npm run build:package`, and before each `npm pack`: the client and the protocol as JavaScript with types, in `dist/`.
+ * `npm run build:package`, and before each `npm pack`: the client and the protocol as JavaScript with types, and
+ * the bus that `interlink-edge bus start` runs, in `dist/`.
  * A checkout needs none of it, but Node strips no types beneath `node_modules`.
  *
  * File by file and no bundle, so that a stack names the sources' own files and functions. Measured to the answer
@@ -11,6 +12,7 @@ import { spawnSync } from "node:child_process";
 import { chmod, cp, readFile, rm, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
+import { buildBus } from "./build-bus.ts";
 import { PROJECT_DIR } from "./local-bus.ts";
 
 const require = createRequire(import.meta.url);
@@ -43,6 +45,9 @@ for (const room of ["client", "protocol"])
     recursive: true,
     filter: async (path) => isData(path) || (await stat(path)).isDirectory(),
   });
+
+// So that a machine needs nothing but the package and workerd for a bus of its own.
+await buildBus(join(DIST, "bus"));
 
 const { bin } = JSON.parse(await readFile(join(PROJECT_DIR, "package.json"), "utf8")) as Manifest;
 for (const path of Object.values(bin)) await chmod(join(PROJECT_DIR, path), 0o755);

@@ -12,6 +12,9 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { endWithParent, hasExited } from "../src/client/cli/end-with-parent.ts";
+
+export { endWithParent, hasExited, killNow } from "../src/client/cli/end-with-parent.ts";
 
 /** The folder of the project. */
 export const PROJECT_DIR = join(import.meta.dirname, "..");
@@ -127,7 +130,15 @@ async function startOnce(options: BusOptions, dir: string, port: number): Promis
   await mkdir(objectsDir, { recursive: true });
   // A copy, since `embed` takes only paths beside its file, and so that a later build changes no running bus.
   await copyFile(options.bundle, join(dir, "index.js"));
-  await writeFile(config, formatConfig(port, runtime, { AUDIENCE: loopbackAudience(port), ...vars }));
+  const bindings = Object.entries({ AUDIENCE: loopbackAudience(port), ...vars });
+  await writeFile(
+    config,
+    formatConfig(
+      port,
+      runtime,
+      bindings.map(([name, value]) => [name, "text", value] as const),
+    ),
+  );
 
   const args = ["serve", config, "config", "--directory-path", `objects=${objectsDir}`];
   const child = spawn(workerdPath(), args, { stdio: ["ignore", "pipe", "pipe"] });
@@ -171,7 +182,10 @@ interface RuntimeSettings {
   readonly flags: readonly string[];
 }
 
-async function readRuntimeSettings(): Promise<RuntimeSettings> {
+/** A binding's name, how it is given, and its value or where that comes from. */
+export type Binding = readonly [name: string, kind: "text" | "fromEnvironment", value: string];
+
+export async function readRuntimeSettings(): Promise<RuntimeSettings> {
   const toml = await readFile(join(PROJECT_DIR, "wrangler.toml"), "utf8");
   const date = /^compatibility_date\s*=\s*"([^"]+)"/m.exec(toml)?.[1];
   const flags = /^compatibility_flags\s*=\s*(\[[^\]]*\])/m.exec(toml)?.[1];
@@ -179,13 +193,14 @@ async function readRuntimeSettings(): Promise<RuntimeSettings> {
   return { date, flags: Array.from(flags.matchAll(/"([^"]+)"/g), (match) => match[1]!) };
 }
 
-function formatConfig(port: number, { date, flags }: RuntimeSettings, vars: Variables): string {
+/** What workerd is told; `index.js` is beside it. */
+export function formatConfig(port: number, { date, flags }: RuntimeSettings, vars: readonly Binding[]): string {
   const namespaces = Object.values(OBJECTS).map(
     (name) => `( className = ${quote(name)}, uniqueKey = ${quote(uniqueKeyOf(name))}, enableSql = true )`,
   );
   const bindings = [
     ...Object.entries(OBJECTS).map(([binding, name]) => [binding, "durableObjectNamespace", name] as const),
-    ...Object.entries(vars).map(([name, value]) => [name, "text", value] as const),
+    ...vars,
   ].map(([name, kind, value]) => `( name = ${quote(name)}, ${kind} = ${quote(value)} )`);
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
@@ -289,45 +304,4 @@ function collectOutput(child: ChildProcess): () => string {
     });
   }
   return () => text;
-}
-
-/** True once a child's end is known. */
-export function hasExited(child: ChildProcess): boolean {
-  return child.exitCode !== null || child.signalCode !== null;
-}
-
-/**
- * Leaves no orphan, however this process ends, also by SIGKILL: a shell waits at a pipe that closes with us, and
- * then kills the child. A line on the pipe says that the child is gone, so no other process is hit by its number.
- * @param group the child leads a process group (it was spawned detached), and all of it goes
- */
-export function endWithParent(child: ChildProcess, { group = false } = {}): void {
-  const kill = (): void => killNow(child, group);
-  process.once("exit", kill);
-  child.once("exit", () => process.off("exit", kill));
-  if (process.platform === "win32" || child.pid === undefined) return;
-  const script = 'trap "" HUP INT TERM; read -r gone || kill -s KILL -- "$0"';
-  const target = String(group ? -child.pid : child.pid);
-  const guard = spawn("/bin/sh", ["-c", script, target], {
-    detached: true, // a Ctrl-C or a kill of our group is not for it
-    stdio: ["pipe", "ignore", "ignore"],
-  });
-  guard.on("error", () => {}); // no shell: the exit handler above remains
-  guard.stdin.on("error", () => {});
-  child.once("exit", () => guard.stdin.end("gone\n"));
-  guard.unref();
-  (guard.stdin as unknown as { unref(): void }).unref();
-}
-
-/** SIGKILL, without a complaint if it is already gone. */
-export function killNow(child: ChildProcess, group = false): void {
-  if (!group || child.pid === undefined || process.platform === "win32") {
-    child.kill("SIGKILL");
-    return;
-  }
-  try {
-    process.kill(-child.pid, "SIGKILL");
-  } catch {
-    // ESRCH: no process of the group is left
-  }
 }

@@ -50,16 +50,25 @@ const STRANGERS: readonly { readonly file: RegExp; readonly unknown: RegExp; rea
   { file: /^durable\/inbox-store\.ts$/, unknown: /announce|roster|unregister/i, what: "announcements" },
 ];
 
+/**
+ * Trust is a person's to give, so their word is made only where they are asked. A message reaches the rest of the client,
+ * which can only take such a word and look at whose it is.
+ */
+const MAY_ATTEST = /^client\/(cli\/[^/]+|tools\/ask-operator|trust\/operator)\.ts$/;
+const ATTESTS = [/\battest\b/, /\bnew\s+Operator\b/, /\bOperator\s*\[/];
+
 /** Files that take the clock as an argument and do nothing but compute. */
 const PURE = new RegExp(
   [
     "^protocol/",
     "^durable/(inbox-policy|expiry|token-bucket|ack-handle|poll-answer|directory-shards)\\.ts$",
     "^client/bus/(bus-url|backoff|connection-state|bus-frame|outcome|answers)\\.ts$",
-    "^client/session/(outbox-policy|refusal-treatment|loop-guard)\\.ts$",
-    "^client/state/task-progress\\.ts$",
-    "^client/trust/(gate|pairing|peer-book|petname|key-choice)\\.ts$",
-    "^client/tools/render\\.ts$",
+    "^client/session/(outbox-policy|refusal-treatment|loop-guard|automatic-reply|activation|readiness|drop|bus-target)\\.ts$",
+    "^client/state/(task-progress|paths)\\.ts$",
+    "^client/trust/(gate|pairing|pairing-state|owed-answers|peer-book|petname|key-choice)\\.ts$",
+    "^client/supervisor/(restart-budget|child-life|era|frame|retry|banner|answers|greeting)\\.ts$",
+    "^client/tools/(render|render-lifecycle|render-wake)\\.ts$",
+    "^client/wake/(chooser|proof|rebinding|reminder|hook-line|hooks|standing)\\.ts$",
   ].join("|"),
 );
 const IMPURE = [
@@ -137,6 +146,9 @@ function checkFile(path: string, source: string, exists: (path: string) => boole
       if (file.test(path) && unknown.test(statement)) faults.push(`knows of ${what}: ${specifier}`);
     }
   }
+  if (room === ROOMS["client"] && !MAY_ATTEST.test(path)) {
+    for (const made of ATTESTS) if (made.test(code)) faults.push(`attests for the operator: ${made.source}`);
+  }
   if (/\brequire\s*\(|\bimport\s*\(\s*[^"'\s]/.test(code)) faults.push("imports what cannot be read here");
   if (PURE.test(path)) for (const call of IMPURE) if (call.test(code)) faults.push(`is pure and has ${call.source}`);
   for (const comment of commentsOf(source)) {
@@ -212,6 +224,9 @@ describe("the checker", () => {
     "durable/clock.ts": `export const now = () => Date.now();\n`,
     "worker/index.ts": `import { Router } from "itty-router";\nexport { now } from "../durable/clock.ts";\n`,
     "client/session/session.ts": `import fs from "node:fs";\nimport { sign } from "../../protocol/signing.ts";\n`,
+    "client/trust/operator.ts": `export class Operator { static attest() { return new Operator(); } }\n`,
+    "client/cli/pair.ts": `import { Operator } from "../trust/operator.ts";\nOperator.attest(key, "cli");\n`,
+    "client/tools/ask-operator.ts": `import { Operator } from "../trust/operator.ts";\nOperator.attest(key, "x");\n`,
   };
   const checkWith = (changes: Readonly<Record<string, string>>) =>
     check(new Map(Object.entries({ ...HOUSE, ...changes })));
@@ -253,6 +268,11 @@ describe("the checker", () => {
       why: "a cycle",
     },
     { path: "durable/x.ts", source: `import "./x.ts";`, fault: "cycle: durable/x.ts → durable/x.ts", why: "itself" },
+    { path: "client/trust/x.ts", source: `Operator.attest(key, "cli");`, fault: "attests", why: "trust for itself" },
+    { path: "client/session/x.ts", source: `const { attest } = Operator;`, fault: "attests", why: "by another name" },
+    { path: "client/tools/x.ts", source: `new Operator(key);`, fault: "attests", why: "a tool without asking" },
+    { path: "client/session/x.ts", source: `Operator[how](key);`, fault: "attests", why: "by a computed name" },
+    { path: "client/cli/deep/x.ts", source: `Operator.attest(key);`, fault: "attests", why: "beside the commands" },
     { path: "durable/x.ts", source: "x;\n".repeat(301), fault: "has 301 lines", why: "too long" },
     { path: "x.ts", source: "", fault: "in no room", why: "a file beside the rooms" },
     { path: "attic/x.ts", source: "", fault: "in no room", why: "a room that no table lists" },

@@ -147,13 +147,14 @@ export class ContactStore {
     return this.#ack(inbox, nowMs, "seq <= ?", seq);
   }
 
-  countThrough(inbox: Inbox, seq: number): number {
+  countThrough(inbox: Inbox, seq: number, nowMs: number): number {
     if (!this.#mayPend()) return 0;
     return this.#sql
       .exec<{ n: number }>(
-        "SELECT count(*) AS n FROM knock WHERE inbox = ? AND acked_at_ms IS NULL AND seq <= ?",
+        "SELECT count(*) AS n FROM knock WHERE inbox = ? AND acked_at_ms IS NULL AND seq <= ? AND at_ms > ?",
         inbox,
         seq,
+        nowMs - this.#limits.KNOCK_RETAIN_MS,
       )
       .one().n;
   }

@@ -165,7 +165,7 @@ export class Identity {
       if (refusal) return refusal;
       const { notices } = kept.inboxes;
       const { door, socket } = this.sockets.accept(key, session, notices.pushedThrough(session), nowMs);
-      socket.welcome(kept.generation, nowMs, countAll(kept, session));
+      socket.welcome(kept.generation, nowMs, countAll(kept, session, nowMs));
       pushWaiting(kept, socket, nowMs);
       return { door };
     });
@@ -218,10 +218,10 @@ export class Identity {
   #enqueue(key: Key, entry: Entry, nowMs: number): Stored | Refusal {
     if (!this.#mayEnter(key, entry)) return refuse("not_paired");
     const kept = this.#keep(key);
-    const state = enqueue(kept, entry, nowMs);
-    if (isRefusal(state)) return state;
     const owner = entry.session ?? this.#connections.first(nowMs, this.#settings.limits);
-    if (entry.session === undefined && owner !== undefined) claim(kept, owner);
+    if (entry.session === undefined && owner !== undefined) claim(kept, owner); // what waited is ahead of it
+    const state = enqueue(kept, entry, owner, nowMs);
+    if (isRefusal(state)) return state;
     const answer: Stored = { state, msg_id: entry.msgId };
     if (entry.kind !== "message") return answer; // a stranger learns nothing of presence
     const presence = presenceOf(kept, entry.session, this.#settings.limits, nowMs);

@@ -72,10 +72,13 @@ export class InboxStore {
     this.notices = new NoticeStore(sql);
   }
 
-  /** Decides on an entry and, if it is admitted, stores it: two rows, and those that eviction costs. */
+  /**
+   * Decides on an entry and, if it is admitted, stores it: two rows, and those that eviction costs.
+   * @param inbox whose bounds it is asked of and where it comes to lie; its ids go by the route that it was sent to
+   */
   enqueue(inbox: Inbox, entry: Entry, nextSeq: () => number, nowMs: number): Exclude<Verdict, { verdict: "evict" }> {
     const bytes = byteLength(entry.payload);
-    const arrival = { sender: entry.sender, bytes, digest: entry.digest, knownDigest: this.#knownDigest(inbox, entry) };
+    const arrival = { sender: entry.sender, bytes, digest: entry.digest, knownDigest: this.#knownDigest(entry) };
     for (;;) {
       const verdict = admit(arrival, this.#tallies.of(inbox), this.#tallies.inUse(), this.#limits, this.#overflow);
       if (verdict.verdict === "evict") {
@@ -201,23 +204,24 @@ export class InboxStore {
     return this.#tallies.scan().lastSeq;
   }
 
-  #knownDigest(route: Inbox, { sender, msgId }: Entry): string | undefined {
+  #knownDigest({ sender, msgId, session }: Entry): string | undefined {
     return this.#sql
       .exec<{ digest: string }>(
         "SELECT digest FROM receipt WHERE sender = ? AND msg_id = ? AND route = ?",
         sender,
         msgId,
-        route,
+        session ?? "",
       )
       .toArray()[0]?.digest;
   }
 
   #insert(inbox: Inbox, entry: Entry, bytes: number, seq: number, nowMs: number): void {
+    const route = entry.session ?? "";
     this.#sql.exec(
       "INSERT INTO message (inbox, seq, route, sender, msg_id, ts, at_ms, bytes, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
       inbox,
       seq,
-      inbox,
+      route,
       entry.sender,
       entry.msgId,
       entry.ts,
@@ -229,7 +233,7 @@ export class InboxStore {
       "INSERT INTO receipt (sender, msg_id, route, digest, state, at_ms) VALUES (?, ?, ?, ?, 'stored', ?)",
       entry.sender,
       entry.msgId,
-      inbox,
+      route,
       entry.digest,
       nowMs,
     );

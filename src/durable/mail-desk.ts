@@ -21,9 +21,18 @@ const FULL_RETRY_S = 30;
 /** A knock waits for a person. */
 const KNOCK_RETRY_S = 3_600;
 
-/** Stores one message or knock whose sender is admitted, or says why not. */
-export function enqueue(kept: IdentityStorage, entry: Entry, nowMs: number): "stored" | "duplicate" | Refusal {
-  const inbox = entry.session ?? "";
+/**
+ * Stores one message or knock whose sender is admitted, or says why not.
+ * @param owner whose inbox it comes into: for the bare key who is connected, if anyone is. Its bounds are asked, not those
+ * of an inbox that is emptied at once
+ */
+export function enqueue(
+  kept: IdentityStorage,
+  entry: Entry,
+  owner: SessionId | undefined,
+  nowMs: number,
+): "stored" | "duplicate" | Refusal {
+  const inbox = owner ?? "";
   const nextSeq = () => kept.nextSeq(nowMs);
   if (entry.kind === "message") {
     const verdict = kept.inboxes.enqueue(inbox, entry, nextSeq, nowMs);
@@ -101,13 +110,13 @@ export function waitingFor(
 }
 
 /** How many unacked ones a session's inbox holds. */
-export function countAll(kept: IdentityStorage, session: SessionId): number {
-  return kept.inboxes.count(session) + kept.contacts.countThrough(session, Number.MAX_SAFE_INTEGER);
+export function countAll(kept: IdentityStorage, session: SessionId, nowMs: number): number {
+  return kept.inboxes.count(session) + kept.contacts.countThrough(session, Number.MAX_SAFE_INTEGER, nowMs);
 }
 
 /** How many unacked ones a session's inbox holds up to a number. */
-export function countThrough(kept: IdentityStorage, session: SessionId, seq: number): number {
-  return kept.inboxes.countThrough(session, seq) + kept.contacts.countThrough(session, seq);
+export function countThrough(kept: IdentityStorage, session: SessionId, seq: number, nowMs: number): number {
+  return kept.inboxes.countThrough(session, seq) + kept.contacts.countThrough(session, seq, nowMs);
 }
 
 /** Removes all that a session's client has on its disk up to a number that was pushed to it. */

@@ -19,7 +19,7 @@ const FRAME_MAX_BYTES = 1_048_576;
 export function pushWaiting(kept: IdentityStorage, socket: SessionSocket, nowMs: number): void {
   const { session } = socket.facts;
   tellGap(kept, socket, session);
-  let room = WINDOW - countThrough(kept, session, socket.facts.pushedThrough);
+  let room = WINDOW - countThrough(kept, session, socket.facts.pushedThrough, nowMs);
   while (room > 0) {
     const { pushedThrough, pushedBefore } = socket.facts;
     const items = waitingFor(kept, session, room, FRAME_MAX_BYTES, nowMs, pushedThrough);

@@ -41,7 +41,7 @@ export function beginSocket(
 /** What is kept of a socket that is gone: when it was last heard, and what it had pushed in vain. */
 export function endSocket(kept: IdentityStorage, { facts }: SessionSocket, seenAtMs: number): void {
   kept.roster.setConnected(facts.session, false, seenAtMs);
-  if (countThrough(kept, facts.session, facts.pushedThrough) > 0) {
+  if (countThrough(kept, facts.session, facts.pushedThrough, seenAtMs) > 0) {
     kept.inboxes.notices.notePushed(facts.session, facts.pushedThrough);
   }
 }

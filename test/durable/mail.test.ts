@@ -2,8 +2,10 @@ import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import type { Key } from "../../src/protocol/address.ts";
 import { BATCH_MAX, DEFAULT_LIMITS } from "../../src/protocol/constants.ts";
+import { connectIdentity } from "../../src/worker/ask.ts";
 import {
   ask,
+  bindings,
   entry,
   freezeAt,
   must,
@@ -26,7 +28,7 @@ async function identityWith(...contacts: Key[]): Promise<Key> {
   return key;
 }
 
-async function fill(key: Key, sender: Key, to: string, count: number): Promise<void> {
+async function fill(key: Key, sender: Key, to: string | undefined, count: number): Promise<void> {
   for (let left = count; left > 0; left -= BATCH_MAX) {
     const results = await sendMany(
       key,
@@ -249,6 +251,19 @@ describe("a full inbox refuses, and what it holds stays", () => {
       expect(await sendOne(key, entry(key, "s1", { payload }))).toMatchObject({ state: "stored" });
     expect(await sendOne(key, entry(key, "s1", { payload }))).toMatchObject({ refused: "queue_full" });
     expect(await sendOne(key, entry(key, "s1"))).toMatchObject({ state: "stored", queued: count + 1 });
+  });
+
+  it("by the same bounds for mail to the bare key, once a session that is connected owns it", async () => {
+    const [friend, late] = [newKey(), newKey()];
+    const key = await identityWith(friend, late);
+    const nonce = { nonce: "n1", expiresAtMs: Date.now() + 121_000 };
+    const socket = await connectIdentity(bindings, { key, session: session("s1"), nonce });
+    socket.webSocket!.accept(); // held to the end: one that nobody holds is collected, and closes
+    await fill(key, friend, undefined, SENDER_SHARE);
+    expect(await sendOne(key, entry(friend, undefined))).toMatchObject({ refused: "sender_quota" });
+    expect(await sendOne(key, entry(friend, "s1"))).toMatchObject({ refused: "sender_quota" });
+    expect(await sendOne(key, entry(late, undefined))).toMatchObject({ state: "stored", queued: SENDER_SHARE + 1 });
+    socket.webSocket!.close();
   });
 
   it("by the number of inboxes, since a sender may name any session", async () => {

@@ -7,7 +7,6 @@
 import { createPrivateKey, createPublicKey } from "node:crypto";
 import { fingerprint, parseKey, parseSessionId, type Key, type SessionId } from "../../src/protocol/address.ts";
 import type {
-  Agent,
   Discovered,
   PairRequestShown,
   PeerRef,
@@ -16,8 +15,9 @@ import type {
   Sent,
   Shown,
   ToolRefusal,
-  WhoAmI,
 } from "../../src/client/session/agent.ts";
+import type { BusAgent, BusShown, WhoAmIThere } from "../../src/client/session/buses.ts";
+import type { WakePath } from "../../src/client/session/wake-path.ts";
 import { Operator } from "../../src/client/trust/operator.ts";
 
 export const NOW_MS = Date.UTC(2026, 10, 30, 12);
@@ -41,27 +41,42 @@ export const ME = fakePeer("self", 1);
 export const ALICE = fakePeer("alice", 2);
 export const STRANGER = fakePeer("stranger", 3);
 
+const BUS: BusShown = {
+  name: "work",
+  address: "https://bus.example",
+  role: "active",
+  connection: "connected",
+  fingerprint: ME.fingerprint,
+  unread: 0,
+  pending: 0,
+};
+
 /** What a test wants to be so; plain JSON, for a child process. */
 export interface Scene {
   readonly mail?: readonly { readonly body: string; readonly task_id?: string; readonly from?: PeerRef }[];
   readonly peers?: readonly PeerRef[];
   /** What the one who knocks calls itself; absent: nobody knocks. */
   readonly claimedName?: string;
+  /** Default: a knock. */
+  readonly what?: "knock" | "answer";
   /** What each session says of itself, and what each task is called. */
   readonly says?: readonly string[];
   readonly notices?: readonly string[];
   readonly route?: RouteTaken;
+  /** No automatic reply is left until the human lifts it. */
+  readonly isSpent?: boolean;
   /** The answer to everything that may be refused. */
   readonly refusal?: ToolRefusal;
   /** Throw instead of answering. */
   readonly fault?: string;
 }
 
-export class FakeAgent implements Agent {
+export class FakeAgent implements BusAgent {
   readonly #scene: Scene;
   readonly #note: (call: string, facts?: object) => void;
   readonly #mail: Shown[];
-  #listener: (unread: number) => void = () => {};
+  #path: WakePath | undefined;
+  #isLifted = false;
   #read = 0;
   #operators = 0;
 
@@ -83,11 +98,12 @@ export class FakeAgent implements Agent {
 
   /** New mail came. */
   ring(): void {
-    this.#listener(this.#mail.length - this.#read);
+    const count = this.#mail.length - this.#read;
+    if (this.#path?.isHeard()) this.#path.wake({ count, from: [ALICE.petname], oldest_age_ms: 0 });
     this.#note("ring");
   }
 
-  async whoami(): Promise<WhoAmI> {
+  async whoami(): Promise<WhoAmIThere> {
     return {
       name: this.#says[0]!,
       key: ME.key,
@@ -96,14 +112,38 @@ export class FakeAgent implements Agent {
       bus: "https://bus.example",
       connection: "connected",
       presence: { presence: "live", age_ms: 1_500 },
-      wake_path: "none",
+      bus_name: "work",
+      parked: ["home"],
+      readiness: { read_roster: "ready", send: "ready", receive: "ready", trust: "ready", wake: "no_wake_path" },
+      last_drop: { what: "switched", bus: "home", mend: { tool: "connect_bus", bus: "home" } },
       unread: this.#mail.length - this.#read,
       pending: 0,
     };
   }
 
+  async findBus(bus: string) {
+    const meant = { name: bus, address: "https://bus.example", isListed: !bus.includes("://"), key: ME.key };
+    return this.#refusal() ?? { ...meant, file: "/home/u/.config/interlink/buses.json" };
+  }
+
+  async connectBus(bus: string, operator?: Operator) {
+    this.#note("connectBus", { bus, hasOperator: operator instanceof Operator });
+    return this.#refusal() ?? { ...BUS, name: bus };
+  }
+
+  async disconnectBus(bus?: string) {
+    this.#note("disconnectBus", { bus });
+    return this.#refusal() ?? { name: bus ?? BUS.name };
+  }
+
+  async listBuses() {
+    return { buses: [BUS] };
+  }
+
   async send(request: SendRequest): Promise<Sent | ToolRefusal> {
     this.#note("send", request);
+    if (this.#scene.isSpent && !this.#isLifted)
+      return { code: "budget_spent", budget: { peer: ALICE, over: "peer", refills_at_ms: NOW_MS + 60_000 } };
     return this.#refusal() ?? this.#sent("sent-1");
   }
 
@@ -169,11 +209,11 @@ export class FakeAgent implements Agent {
   }
 
   async pairRequests(): Promise<readonly PairRequestShown[]> {
-    const { claimedName: claimed_name } = this.#scene;
+    const { claimedName: claimed_name, what = "knock" } = this.#scene;
     const { key, fingerprint: print } = STRANGER;
     return claimed_name === undefined
       ? []
-      : [{ request_id: print, key, fingerprint: print, claimed_name, at_ms: NOW_MS - 120_000 }];
+      : [{ request_id: print, what, key, fingerprint: print, claimed_name, at_ms: NOW_MS - 120_000 }];
   }
 
   async findPairRequest(): Promise<PairRequestShown | ToolRefusal> {
@@ -230,8 +270,23 @@ export class FakeAgent implements Agent {
     return this.#scene.notices ?? [];
   }
 
-  onMail(listener: (unread: number) => void): void {
-    this.#listener = listener;
+  onMail(path: WakePath): void {
+    this.#path = path;
+  }
+
+  heard(): void {
+    this.#note("heard");
+  }
+
+  async liftBudget(peer: Key, operator: Operator): Promise<PeerRef> {
+    Operator.check(operator, peer);
+    this.#isLifted = true;
+    this.#note("liftBudget", { peer, via: operator.via });
+    return ALICE;
+  }
+
+  humanSeen(): void {
+    this.#note("humanSeen");
   }
 
   begin(): void {

@@ -15,7 +15,7 @@ import { readFrame, type BusItem, type ReadFrame } from "./bus-frame.ts";
 import type { BusUrl } from "./bus-url.ts";
 import type { BusClock } from "./clock.ts";
 import { NEW_LINK, step, type Event, type State } from "./connection-state.ts";
-import { openLine, type Line } from "./line.ts";
+import { openLine as openWebSocket, type Line } from "./line.ts";
 import type { BusRefusal, Unreachable } from "./outcome.ts";
 import { toDelivery, type Outgoing } from "./outgoing.ts";
 import { signRequest } from "./sign-request.ts";
@@ -58,6 +58,8 @@ export interface ConnectionOptions {
   readonly timers?: Timers;
   /** In [0, 1), for the jitter of redials. Default: Math.random. */
   readonly random?: () => number;
+  /** How a line is opened. Default: as a WebSocket. */
+  readonly openLine?: typeof openWebSocket;
 }
 
 /** What became of a goodbye: the bus has it, or may have it, or there was no socket to say it on. */
@@ -167,7 +169,7 @@ export class Connection {
   }
 
   #dial(): void {
-    const { url, session, signer, clock, audience = url.origin } = this.#options;
+    const { url, session, signer, clock, audience = url.origin, openLine = openWebSocket } = this.#options;
     this.#letGo("drop");
     this.#dialledAtMs = this.#timers.now();
     const target = `/socket?me=${encodeURIComponent(formatRoute({ key: signer.key, session }))}`;

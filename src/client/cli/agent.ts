@@ -1,19 +1,26 @@
-/** `interlink-edge mcp`: the tools over stdio, on a session that is opened when it is needed, until the host leaves. */
+/**
+ * `interlink-edge agent`: the tools over stdio, on a session that is opened when it is needed, until the pipe is closed. The
+ * supervisor runs it beneath itself, and leaves it what the process before knew.
+ */
 
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Readable, Writable } from "node:stream";
-import { fingerprint } from "../../protocol/address.ts";
 import { systemTimers } from "../bus/timers.ts";
-import type { Agent } from "../session/agent.ts";
-import { isSessionRefusal, openSession, type Session, type SessionRefusal } from "../session/session.ts";
+import type { BusAgent } from "../session/buses.ts";
+import { isRefused, openBuses, type BusesOptions } from "../session/open-buses.ts";
 import { notStarted, type Failure } from "../tools/render-refusal.ts";
 import { serveTools } from "../tools/server.ts";
 import type { Log } from "../tools/tool.ts";
-import { openIdentity } from "../trust/identity-file.ts";
+import { EXIT_HANDOFF } from "../supervisor/child-life.ts";
+import { takeHandoff, type Handoff } from "../supervisor/handoff.ts";
 import { VERSION } from "../version.ts";
+import { hookPlace, type HookPlace } from "../wake/hook-address.ts";
+import { ThreadBook } from "../wake/thread-book.ts";
+import { Threads } from "../wake/threads.ts";
+import { WakeDesk } from "../wake/wake-desk.ts";
 import type { Settings } from "./settings.ts";
 import { wordsOfSession } from "./words.ts";
 
@@ -23,8 +30,9 @@ const GOODBYE_MAX_MS = 300;
 const IN_USE_WAIT_MS = 2_000;
 const IN_USE_RETRY_MS = 100;
 const STATE_KEY_BYTES = 32;
+const SESSION_BYTES = 16;
 
-export interface McpRun {
+export interface AgentRun {
   readonly settings: Settings;
   readonly cwd: string;
   readonly input: Readable;
@@ -34,58 +42,123 @@ export interface McpRun {
   readonly ended: Promise<unknown>;
 }
 
-/** Serves until the host closes the pipe or asks us to end, and has said goodbye when it returns. */
-export async function runMcp({ settings, cwd, input, output, log, ended }: McpRun): Promise<void> {
+/** Serves until the pipe is closed or somebody asks us to end, and has said goodbye when it returns. */
+export async function runAgent({ settings, cwd, input, output, log, ended }: AgentRun): Promise<0 | 75> {
+  const handoff = settings.handoff === undefined ? undefined : readHandoff(settings.handoff, log);
+  // Whoever reads us may be killed.
+  output.on("error", () => {});
+  let isTooOld = false;
+  const replaced = Promise.withResolvers<void>();
+  const onTooOld = () => {
+    // Only a supervisor starts another; and one that is as old would be told the same at once.
+    if (handoff === undefined || handoff.reason === `exit ${EXIT_HANDOFF}`) return;
+    isTooOld = true;
+    log("client_too_old", { version: VERSION });
+    replaced.resolve();
+  };
+  const host = settings.isWithinSession ? {} : settings.host;
+  const book = new ThreadBook({
+    thread: host.thread ?? handoff?.threads[0],
+    threads: new Threads(settings.threads),
+    run: handoff?.session,
+    isPinned: settings.session !== undefined,
+    log,
+  });
+  const wake = new WakeDesk({
+    wish: settings.wake,
+    host,
+    codex: settings.codex,
+    codexThread: handoff?.threads.at(-1),
+    book,
+    place: placeOf(settings, log),
+    timers: systemTimers,
+    log,
+  });
   const server = serveTools({
-    open: () => open(settings, cwd, log),
+    open: () => open({ settings, handoff, book, cwd, log, onTooOld }),
+    wake,
+    hasChannel: settings.wake === "channel",
     version: VERSION,
-    // An answer to a question of an earlier process is asked for anew.
-    stateKey: randomBytes(STATE_KEY_BYTES),
+    // Without a supervisor an answer to a question of an earlier process is asked for anew.
+    stateKey: handoff ? Buffer.from(handoff.state_key, "base64url") : randomBytes(STATE_KEY_BYTES),
     timers: systemTimers,
     log,
     input,
     output,
   });
-  await Promise.race([server.closed, ended]);
+  if (handoff?.rejoin) server.rejoin();
+  await Promise.race([server.closed, ended, replaced.promise]);
   await server.close(GOODBYE_MAX_MS);
+  return isTooOld ? EXIT_HANDOFF : 0;
 }
 
-async function open(settings: Settings, cwd: string, log: Log): Promise<Agent | Failure> {
+/** Where hooks find us; without it this session is woken by what needs none. */
+function placeOf({ hooks, platform }: Settings, log: Log): HookPlace | undefined {
+  try {
+    const place = hookPlace(hooks, platform, true);
+    if (!place) log("no_hooks", { path: hooks });
+    return place;
+  } catch (fault) {
+    log("no_hooks", { path: hooks, error: String(fault) });
+    return undefined;
+  }
+}
+
+/** What the process before left; without it this one is a session of its own. */
+function readHandoff(path: string, log: Log): Handoff | undefined {
+  const handoff = takeHandoff(path);
+  if (handoff === undefined || "refused" in handoff) {
+    log("no_handoff", handoff && { refused: handoff.refused });
+    return undefined;
+  }
+  const { generation, reason, threads } = handoff;
+  if (reason !== undefined) log("started_again", { generation, reason, threads: threads.length });
+  return handoff;
+}
+
+interface Opening extends Pick<AgentRun, "settings" | "cwd" | "log"> {
+  readonly handoff: Handoff | undefined;
+  readonly book: ThreadBook;
+  readonly onTooOld: () => void;
+}
+
+async function open(opening: Opening): Promise<BusAgent | Failure> {
   const untilMs = Date.now() + IN_USE_WAIT_MS;
+  const { settings, handoff, book } = opening;
+  const id = settings.session ?? book.toOpen() ?? handoff?.session ?? randomBytes(SESSION_BYTES).toString("hex");
   for (;;) {
-    const session = await openOnce(settings, cwd, log);
-    if (!isSessionRefusal(session)) return session;
+    const session = await openBuses(optionsOf(opening, id));
+    if (!isRefused(session)) {
+      book.opened(id);
+      return session;
+    }
     const isInUse = session.refused === "state" && session.why.refusal === "in_use";
     if (isInUse && Date.now() < untilMs) {
       await sleep(IN_USE_RETRY_MS);
       continue;
     }
     const words = wordsOfSession(session);
-    log("not_started", { why: words });
+    opening.log("not_started", { why: words });
     return notStarted(words);
   }
 }
 
-async function openOnce(
-  { trust, stateDirectory, bus, name, session }: Settings,
-  cwd: string,
-  log: Log,
-): Promise<Session | SessionRefusal> {
+function optionsOf({ settings, handoff, cwd, onTooOld }: Opening, session: string): BusesOptions {
+  const { trust, stateDirectory, bus, isBusSet, buses, name } = settings;
   const git_root = gitRootOf(cwd);
-  const options = {
+  return {
     ...trust,
     stateDirectory,
-    bus,
+    buses,
+    ...(isBusSet && { bus }),
     cwd,
-    ...(session !== undefined && { session }),
+    // Without a name the fingerprint is shown: always something, and it tells strangers nothing of this machine.
+    ...(name !== undefined && { name }),
+    session,
     ...(git_root !== undefined && { git_root }),
+    ...(handoff !== undefined && { witness: handoff, goesOn: handoff.generation > 1 }),
+    onTooOld,
   };
-  if (name !== undefined) return openSession({ ...options, name });
-  // The fingerprint is always something to show, and tells strangers nothing of this machine.
-  const opened = await openIdentity(trust.key);
-  if ("refused" in opened) return { refused: "identity", why: opened };
-  if (opened.created) log("new_key", { path: trust.key });
-  return openSession({ ...options, name: fingerprint(opened.identity.key) });
 }
 
 /** The name of the repository's folder, by which people know it; not its path. */

@@ -1,21 +1,27 @@
 #!/usr/bin/env node
 /** `interlink-edge`: reads the process, runs one command, ends with its code. The only file of the client that knows `process`. */
 
+import { homedir, userInfo } from "node:os";
 import process from "node:process";
 import { createInterface } from "node:readline/promises";
-import { fingerprint } from "../../protocol/address.ts";
-import { openIdentity } from "../trust/identity-file.ts";
-import { PeersFile } from "../trust/peers.ts";
+import { text } from "node:stream/consumers";
 import { VERSION } from "../version.ts";
-import { readCommand, USAGE, type Command } from "./command-line.ts";
+import { readCommand, type Command } from "./command-line.ts";
+import { usage, usageOf } from "./command-table.ts";
 import { stderrLog } from "./log.ts";
-import { acceptKnock, listKnocks, rejectKnock } from "./pair.ts";
-import { addPeer, listPeers, removePeer } from "./peers.ts";
+import type { Machine } from "./machine.ts";
 import { readSettings } from "./settings.ts";
 import type { ExitCode, Terminal } from "./terminal.ts";
-import { complaint, wordsOfFile } from "./words.ts";
+import { complaint } from "./words.ts";
+
+/** A host waits for its hooks. */
+const HOOK_MAX_MS = 1_800;
+
+const command = readCommand(process.argv.slice(2));
 
 const terminal: Terminal = {
+  isJson: "json" in command,
+  hasColour: process.stdout.isTTY === true && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb",
   isPerson: process.stdin.isTTY === true && process.stderr.isTTY === true,
   out: (line) => void process.stdout.write(`${line}\n`),
   err: (line) => void process.stderr.write(`${line}\n`),
@@ -29,11 +35,11 @@ const terminal: Terminal = {
   },
 };
 
-async function run(command: Command): Promise<ExitCode> {
+async function run(command: Command): Promise<ExitCode | 75> {
   const settings = readSettings(process.env, process.platform);
   switch (command.run) {
     case "help":
-      process.stdout.write(USAGE);
+      process.stdout.write(command.of === undefined ? usage() : usageOf(command.of));
       return 0;
     case "version":
       terminal.out(VERSION);
@@ -41,55 +47,79 @@ async function run(command: Command): Promise<ExitCode> {
     case "mcp":
       await serve();
       return 0;
-  }
-
-  const opened = await openIdentity(settings.trust.key);
-  if ("refused" in opened) {
-    terminal.err(complaint(wordsOfFile(opened)));
-    return 1;
-  }
-  const me = opened.identity.key;
-  if (opened.created) terminal.err(`A new key was made: ${settings.trust.key}`);
-  const peers = new PeersFile({ path: settings.trust.peers, me });
-  const desk = { terminal, peers, me, stateDirectory: settings.stateDirectory, nowMs: Date.now() };
-  switch (command.run) {
-    case "key":
-      terminal.out(`${me}  ${fingerprint(me)}`);
-      return 0;
-    case "pair list":
-      return listKnocks(desk);
-    case "pair accept":
-      return acceptKnock(desk, command);
-    case "pair reject":
-      return rejectKnock(desk, command);
-    case "peers list":
-      return listPeers(desk);
-    case "peers add":
-      return addPeer(desk, command);
-    case "peers remove":
-      return removePeer(desk, command);
+    case "agent":
+      return serveAgent();
+    case "wait": {
+      const { waitForMail } = await import("./wait.ts");
+      return waitForMail(settings, terminal);
+    }
+    case "hook": {
+      const { tellAgent } = await import("./hook.ts");
+      return command.hook === undefined ? 0 : tellAgent(command.hook, settings, process.stdin, terminal);
+    }
+    default: {
+      // Only now: a host waits for its first answer, and needs none of it.
+      const { operate } = await import("./commands.ts");
+      return operate(command, settings, terminal, machine());
+    }
   }
 
   async function serve(): Promise<void> {
-    const ended = new Promise((resolve) => {
-      for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, resolve);
-    });
-    // A log that nobody reads any more ends nothing.
-    process.stderr.on("error", () => {});
-    const log = stderrLog((line) => process.stderr.write(line));
-    // Only here: the commands need none of it, and start in half the time.
     const { runMcp } = await import("./mcp.ts");
+    const { stdin: input, stdout: output, execPath: node, execArgv: flags, argv } = process;
+    const env = { ...process.env, INTERLINK_HOST_PID: String(process.ppid) };
+    await runMcp({ settings, program: { node, flags, script: argv[1]!, env }, input, output, ...untilAsked() });
+  }
+
+  async function serveAgent(): Promise<0 | 75> {
+    const { runAgent } = await import("./agent.ts");
     const { stdin: input, stdout: output } = process;
-    await runMcp({ settings, cwd: process.cwd(), input, output, log, ended });
+    return runAgent({ settings, cwd: process.cwd(), input, output, ...untilAsked() });
   }
 }
 
-const command = readCommand(process.argv.slice(2));
+/** What a hook of a host runs: nothing that is wrong here is the host's affair. */
+async function runHook(command: Command): Promise<ExitCode | 75> {
+  if (command.run === "hook") setTimeout(() => process.exit(0), HOOK_MAX_MS).unref();
+  try {
+    return await run(command);
+  } catch {
+    return 0;
+  }
+}
+
+function machine(): Machine {
+  const { platform, env, versions, execPath: node, execArgv: flags, argv, stdin } = process;
+  return {
+    platform,
+    home: env["HOME"] || homedir(),
+    user: userInfo().username,
+    env,
+    nodeVersion: versions.node,
+    node,
+    flags,
+    script: argv[1]!,
+    stdin: () => text(stdin),
+    untilAsked: () => untilAsked().ended,
+  };
+}
+
+/** What a server has of the process beside its pipe. */
+function untilAsked() {
+  const ended = new Promise((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, resolve);
+  });
+  // A log that nobody reads any more ends nothing.
+  process.stderr.on("error", () => {});
+  return { ended, log: stderrLog((line) => process.stderr.write(line)) };
+}
+
 if ("wrong" in command) {
-  terminal.err(`${complaint(command.wrong.replace(/\.$/, ""))}\n\n${USAGE.trimEnd()}`);
+  terminal.err(`${complaint(command.wrong.replace(/\.$/, ""))}\n\n${usage().trimEnd()}`);
   process.exitCode = 2;
 } else {
-  process.exitCode = await run(command);
+  const isHook = command.run === "hook" || command.run === "wait";
+  process.exitCode = await (isHook ? runHook(command) : run(command));
   // Sockets and timers that are still closing must not keep a server that has said goodbye.
-  if (command.run === "mcp") process.exit();
+  if (command.run === "mcp" || command.run === "agent") process.exit();
 }

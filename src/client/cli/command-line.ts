@@ -1,86 +1,154 @@
 /** PURE. What was typed, as a command, or why it is none. */
 
 import { parseArgs } from "node:util";
+import { COMMANDS, OPTIONS, type OptionName, type Usage, type Words } from "./command-table.ts";
+import { HOOKS, type Hook } from "../wake/hooks.ts";
 
-export type Command =
-  | { readonly run: "help" }
+export type Command = CommandOf & { readonly json?: true };
+
+type CommandOf =
+  | { readonly run: "help"; readonly of?: Words }
   | { readonly run: "version" }
+  /** Of the supervisor's own and of hosts' hooks, so the usage names none of them. */
+  | { readonly run: "agent" | "wait" }
+  | { readonly run: "hook"; readonly hook?: Hook }
   | { readonly run: "mcp" }
-  | { readonly run: "key" }
-  | { readonly run: "pair list" }
+  | { readonly run: "key" | "status" | "doctor" | "watch" | "pair list" | "peers list" | "budget" }
+  | SetupCommand
+  | { readonly run: "bus start"; readonly port?: number; readonly persistTo?: string }
+  | { readonly run: "invite"; readonly name?: string; readonly adminKey?: string }
+  | { readonly run: "discover"; readonly peer?: string }
+  | { readonly run: "send"; readonly peer: string; readonly text?: string; readonly session?: string }
+  | { readonly run: "inbox"; readonly take: boolean }
   | { readonly run: "pair accept"; readonly request: string; readonly petname: string; readonly yes: boolean }
   | { readonly run: "pair reject"; readonly request: string; readonly yes: boolean }
-  | { readonly run: "peers list" }
   | { readonly run: "peers add"; readonly petname: string; readonly key: string; readonly yes: boolean }
-  | { readonly run: "peers remove"; readonly peer: string; readonly yes: boolean };
+  | { readonly run: "peers remove"; readonly peer: string; readonly yes: boolean }
+  | { readonly run: "budget lift"; readonly peer?: string; readonly yes: boolean }
+  | { readonly run: "export"; readonly withKey: boolean }
+  | { readonly run: "forget"; readonly yes: boolean };
 
-export const USAGE = `interlink-edge mcp                                          serves the tools over stdio, for an MCP host
-interlink-edge pair list                                    who knocks, with the names that they claim
-interlink-edge pair accept FINGERPRINT --as PETNAME [--yes] makes one who knocked a peer
-interlink-edge pair reject FINGERPRINT [--yes]              turns one away
-interlink-edge peers list                                   who is trusted
-interlink-edge peers add PETNAME KEY [--yes]                trusts a key that you were given
-interlink-edge peers remove PETNAME [--yes]                 ends the trust in a peer
-interlink-edge key                                          our key and its fingerprint
-interlink-edge --version | --help
+export interface SetupCommand {
+  readonly run: "setup";
+  /** An invite or an address; absent: the bus of before. */
+  readonly target?: string;
+  /** Names of hosts; none: every one that is found. */
+  readonly hosts: readonly string[];
+  readonly name?: string;
+  readonly as?: string;
+  readonly yes: boolean;
+  readonly remove: boolean;
+}
 
-What changes trust asks first; without a terminal it needs --yes.
+export type CommandRun<Run extends Command["run"]> = Extract<CommandOf, { readonly run: Run }>;
 
-INTERLINK_URL      the bus, or several separated by commas (http://127.0.0.1:9440)
-INTERLINK_NAME     what we call ourselves on the roster (the key's fingerprint)
-INTERLINK_SESSION  id of this session (the host's own, else a random one)
-INTERLINK_KEY      path of the key, instead of the usual one
-INTERLINK_PEERS    path of the peers file, instead of the usual one
-`;
+type Wrong = { readonly wrong: string };
+type Values = Partial<Record<string, string | boolean | readonly string[]>>;
+
+const PORT_MAX = 65_535;
+const SHARED = {
+  json: { type: "boolean" },
+  help: { type: "boolean", short: "h" },
+  version: { type: "boolean", short: "V" },
+} as const;
 
 /** Reads the arguments that follow the program's name. */
-export function readCommand(args: readonly string[]): Command | { readonly wrong: string } {
+export function readCommand(args: readonly string[]): Command | Wrong {
+  // Never wrong: by the code for that a host would hold its user's prompt back.
+  if (args[0] === "hook") return hookOf(args[1]);
   let parsed;
   try {
-    parsed = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        as: { type: "string" },
-        yes: { type: "boolean", default: false },
-        help: { type: "boolean", short: "h", default: false },
-        version: { type: "boolean", short: "V", default: false },
-      },
-    });
+    parsed = parseArgs({ args: [...args], allowPositionals: true, options: { ...OPTIONS, ...SHARED } });
   } catch (fault) {
     // Node says in its first sentence what is wrong.
     return { wrong: fault instanceof Error ? fault.message : String(fault) };
   }
   const { values, positionals } = parsed;
-  const { as, yes, help, version } = values;
-  if (help) return { run: "help" };
+  const { json, help, version, ...given } = values;
+  const [group = "", verb] = positionals;
+  // The longest words first: `budget lift` is no `budget` with an argument.
+  const usage = [`${group} ${verb ?? ""}`, group]
+    .map((words) => COMMANDS.find((each) => each.words === words))
+    .find(Boolean);
+  if (help) return usage ? { run: "help", of: usage.words } : { run: "help" };
   if (version) return { run: "version" };
-  const [group = "", verb = "", ...rest] = positionals;
-  if (verb === "" && (group === "mcp" || group === "key")) return { run: group };
-  const [first, second, ...more] = rest;
-  const isOver = more.length > 0;
-  switch (`${group} ${verb}`) {
-    case "pair list":
-      if (first === undefined) return { run: "pair list" };
-      break;
-    case "peers list":
-      if (first === undefined) return { run: "peers list" };
-      break;
+  if ((group === "agent" || group === "wait") && positionals.length === 1) return { run: group };
+  const none = positionals.length === 0 ? "Which command?" : "There is no such command, or its words are wrong.";
+  if (!usage) return { wrong: none };
+  const rest = positionals.slice(usage.words.split(" ").length);
+  const wrong = misfit(usage, rest, Object.keys(given));
+  if (wrong !== undefined) return { wrong };
+  const command = commandOf(usage.words, rest, given);
+  return "wrong" in command || !json ? command : { ...command, json: true };
+}
+
+function hookOf(name: string | undefined): Command {
+  const hook = HOOKS.find((each) => each === name);
+  return { run: "hook", ...(hook !== undefined && { hook }) };
+}
+
+function misfit(usage: Usage, rest: readonly string[], given: readonly string[]): string | undefined {
+  const needed = usage.args.filter((arg) => !arg.startsWith("["));
+  if (rest.length < needed.length || rest.length > usage.args.length)
+    return "There is no such command, or its words are wrong.";
+  const stray = given.find((name) => !usage.options.includes(name as OptionName));
+  return stray === undefined ? undefined : `\`${usage.words}\` takes no --${stray}.`;
+}
+
+function commandOf(run: Words, [first = "", second]: readonly string[], values: Values): Command | Wrong {
+  const yes = values["yes"] === true;
+  const name = textOf("name", values);
+  const as = textOf("as", values);
+  switch (run) {
+    case "setup":
+      return {
+        run,
+        hosts: (values["host"] ?? []) as readonly string[],
+        yes,
+        remove: values["remove"] === true,
+        ...(first !== "" && { target: first }),
+        ...name,
+        ...as,
+      };
+    case "bus start": {
+      const port = values["port"] === undefined ? undefined : Number(values["port"]);
+      if (port !== undefined && !(Number.isInteger(port) && port >= 1 && port <= PORT_MAX))
+        return { wrong: `--port takes a number from 1 to ${PORT_MAX}.` };
+      const persistTo = values["persist-to"] as string | undefined;
+      return { run, ...(port !== undefined && { port }), ...(persistTo !== undefined && { persistTo }) };
+    }
+    case "invite": {
+      const adminKey = values["admin-key"] as string | undefined;
+      return { run, ...name, ...(adminKey !== undefined && { adminKey }) };
+    }
+    case "discover":
+      return { run, ...(first !== "" && { peer: first }) };
+    case "send":
+      return { run, peer: first, ...(second !== undefined && { text: second }), ...textOf("session", values) };
+    case "inbox":
+      return { run, take: values["take"] === true };
     case "pair accept":
-      if (first === undefined || second !== undefined) break;
-      return as === undefined
-        ? { wrong: "Say what to call them: --as PETNAME." }
-        : { run: "pair accept", request: first, petname: as, yes };
+      if (as.as === undefined) return { wrong: "Say what to call them: --as PETNAME." };
+      return { run, request: first, petname: as.as, yes };
     case "pair reject":
-      if (first !== undefined && second === undefined) return { run: "pair reject", request: first, yes };
-      break;
+      return { run, request: first, yes };
     case "peers add":
-      if (first !== undefined && second !== undefined && !isOver)
-        return { run: "peers add", petname: first, key: second, yes };
-      break;
+      return { run, petname: first, key: second!, yes };
     case "peers remove":
-      if (first !== undefined && second === undefined) return { run: "peers remove", peer: first, yes };
-      break;
+      return { run, peer: first, yes };
+    case "budget lift":
+      return { run, yes, ...(first !== "" && { peer: first }) };
+    case "export":
+      return { run, withKey: values["with-key"] === true };
+    case "forget":
+      return { run, yes };
+    default:
+      return { run };
   }
-  return { wrong: positionals.length === 0 ? "Which command?" : "There is no such command, or its words are wrong." };
+}
+
+/** The option under its own name, or nothing. */
+function textOf<Name extends string>(name: Name, values: Values): { readonly [Key in Name]?: string } {
+  const value = values[name];
+  return (typeof value === "string" ? { [name]: value } : {}) as { readonly [Key in Name]?: string };
 }

@@ -1,15 +1,21 @@
 /** `interlink-edge pair …`: the operator's answer to those who knock. Here alone the names that they claim are shown. */
 
+import process from "node:process";
 import { fingerprint, type Key } from "../../protocol/address.ts";
+import { acceptRequest, rejectRequest, settle, type Decision, type Trust } from "../session/pair-decision.ts";
+import { shownOf } from "../session/pairing-desk.ts";
+import { invitedAt, useMadeInvite } from "../state/invitations.ts";
+import { openPairing } from "../state/open-pairing.ts";
 import { ageOf } from "../tools/ages.ts";
-import { quoted } from "../tools/escape.ts";
-import { questionFor } from "../tools/render-trust.ts";
+import { isoOf, quoted } from "../tools/escape.ts";
+import { asksOf, questionFor } from "../tools/render-trust.ts";
 import { chooseKey } from "../trust/key-choice.ts";
+import { choosePending, type PairingRefusal } from "../trust/pairing.ts";
+import type { PendingPair } from "../trust/pairing-state.ts";
 import type { PeersFile } from "../trust/peers.ts";
-import { readKnocks, rejectOnDisk, type KnockOnDisk } from "./knocks-on-disk.ts";
 import { warningOf } from "./peers.ts";
-import { attest, type ExitCode, type Terminal } from "./terminal.ts";
-import { complaint, wordsOfChoice, wordsOfPeers } from "./words.ts";
+import { attest, refuse, report, type ExitCode, type Terminal } from "./terminal.ts";
+import { complaint, wordsOfChoice, wordsOfPeers, wordsOfState } from "./words.ts";
 
 export interface PairDesk {
   readonly terminal: Terminal;
@@ -19,85 +25,112 @@ export interface PairDesk {
   readonly nowMs: number;
 }
 
-export function listKnocks({ terminal, stateDirectory, me, nowMs }: PairDesk): ExitCode {
-  const knocks = readKnocks(stateDirectory, me, nowMs);
-  for (const { request } of byKey(knocks)) {
-    const { key, claimed_name, what, at_ms } = request;
-    const asks = what === "knock" ? "asks to pair" : "said yes to our agent's request";
-    terminal.out(`${fingerprint(key)}  ${quoted(claimed_name)}  ${asks}, ${ageOf(nowMs - at_ms)}`);
-  }
-  if (knocks.length === 0) terminal.err("No pairing request waits.");
-  else terminal.err("The names are their own claims: compare the fingerprints with them by another way.");
-  return 0;
+export function listKnocks(desk: PairDesk): Promise<ExitCode> {
+  const { terminal, nowMs } = desk;
+  return withPairing(desk, (trust) => {
+    const { pending } = settle(trust, nowMs);
+    const shown = pending.map((request) => {
+      const { key, claimed_name, what, at_ms } = request;
+      const invited_at_ms = invitedAt(trust.pairing, request, nowMs);
+      const invited = invited_at_ms === undefined ? "" : `, ${invitedWords(invited_at_ms)}`;
+      const line = `${fingerprint(key)}  ${quoted(claimed_name)}  ${asksOf(what)}, ${ageOf(nowMs - at_ms)}${invited}`;
+      const said = { fingerprint: fingerprint(key), key, claimed_name, what, at_ms };
+      return { line, said: { ...said, ...(invited_at_ms !== undefined && { invited_at_ms }) } };
+    });
+    const requests = shown.map(({ said }) => said);
+    report(
+      terminal,
+      { requests },
+      shown.map(({ line }) => line),
+    );
+    if (pending.length === 0) terminal.err("No pairing request waits.");
+    else terminal.err("The names are their own claims: compare the fingerprints with them by another way.");
+    return 0;
+  });
 }
 
-export async function acceptKnock(
+export function acceptKnock(
   desk: PairDesk,
   { request: typed, petname, yes }: { readonly request: string; readonly petname: string; readonly yes: boolean },
 ): Promise<ExitCode> {
-  const { terminal, peers } = desk;
-  const found = find(desk, typed);
-  if (typeof found === "string") return refuse(terminal, found);
-  const [{ request }] = found;
-  const { key } = request;
-  const operator = await attest(terminal, {
-    key,
-    shown: questionFor.accept(shownOf(request), petname).split("\n"),
-    yes,
+  const { terminal } = desk;
+  return withPairing(desk, async (trust) => {
+    const seen = find(trust, typed, desk.nowMs);
+    if (typeof seen === "string") return refuse(terminal, seen);
+    const { key } = seen;
+    const invited = invitedAt(trust.pairing, seen, desk.nowMs);
+    const shown = questionFor.accept(shownOf(seen), petname).split("\n");
+    if (invited !== undefined) shown.push(`${capital(invitedWords(invited))}, and this is who took that invite.`);
+    const operator = await attest(terminal, { key, shown, yes });
+    if (!operator) return 1;
+    // A person took their time: the clock of now, not of when they were asked.
+    const made = await acceptRequest(trust, { seen, petname, operator }, Date.now);
+    if (made.outcome !== "made") return refuse(terminal, wordsOf(made));
+    if (invited !== undefined) useMadeInvite(trust.pairing, invited, desk.nowMs);
+    report(terminal, { added: { petname: made.petname, key } }, [
+      `${quoted(made.petname)} (${fingerprint(key)}) is a peer now.`,
+    ]);
+    terminal.err("They are told by a session of yours that runs, or by the next one that begins.");
+    warningOf(made.warning).forEach((line) => terminal.err(line));
+    return 0;
   });
-  if (!operator) return 1;
-  const added = await peers.add(petname, key, operator);
-  if ("refused" in added) return refuse(terminal, wordsOfPeers(added));
-  terminal.out(`${quoted(petname)} (${fingerprint(key)}) is a peer now.`);
-  terminal.err("They are told by the session that they knocked at: at once if it runs, else when it does.");
-  warningOf(added.warning).forEach((line) => terminal.err(line));
-  return 0;
 }
 
-export async function rejectKnock(
+export function rejectKnock(
   desk: PairDesk,
   { request: typed, yes }: { readonly request: string; readonly yes: boolean },
 ): Promise<ExitCode> {
-  const { terminal, nowMs } = desk;
-  const found = find(desk, typed);
-  if (typeof found === "string") return refuse(terminal, found);
-  const [{ request }] = found;
-  const operator = await attest(terminal, {
-    key: request.key,
-    shown: questionFor.reject(shownOf(request)).split("\n"),
-    yes,
+  const { terminal } = desk;
+  return withPairing(desk, async (trust) => {
+    const seen = find(trust, typed, desk.nowMs);
+    if (typeof seen === "string") return refuse(terminal, seen);
+    const { key } = seen;
+    const operator = await attest(terminal, { key, shown: questionFor.reject(shownOf(seen)).split("\n"), yes });
+    if (!operator) return 1;
+    const made = rejectRequest(trust, { seen, operator }, Date.now());
+    if (made.outcome !== "made") return refuse(terminal, wordsOf(made));
+    report(terminal, { rejected: { key } }, [`The request of ${fingerprint(key)} was rejected.`]);
+    return 0;
   });
-  if (!operator) return 1;
-  if (rejectOnDisk(found, operator, nowMs) === 0)
-    return refuse(terminal, "the request has changed meanwhile; look again");
-  terminal.out(`The request of ${fingerprint(request.key)} was rejected.`);
-  return 0;
 }
 
-/** All requests of the key that was typed; or why there is none. */
-function find({ peers, stateDirectory, me, nowMs }: PairDesk, typed: string): [KnockOnDisk, ...KnockOnDisk[]] | string {
-  const knocks = readKnocks(stateDirectory, me, nowMs);
-  const book = peers.current();
+const invitedWords = (atMs: number): string => `you invited this one at ${isoOf(atMs)}`;
+const capital = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
+
+async function withPairing(
+  { terminal, peers, me, stateDirectory: directory, nowMs }: PairDesk,
+  act: (trust: Trust) => ExitCode | Promise<ExitCode>,
+): Promise<ExitCode> {
+  const opened = openPairing({ directory, me, nowMs, uid: process.geteuid?.() });
+  if ("refusal" in opened) return refuse(terminal, wordsOfState(opened));
+  const { pairing, setAside } = opened;
+  if (setAside !== undefined) terminal.err(complaint(`what waited could not be read, and was moved to ${setAside}`));
+  try {
+    return await act({ pairing, peers });
+  } finally {
+    pairing.close();
+  }
+}
+
+/** The request that was typed; or why there is none. */
+function find(trust: Trust, typed: string, nowMs: number): PendingPair | string {
+  const book = trust.peers.current();
   if ("refused" in book) return wordsOfPeers(book);
-  const choice = chooseKey(
-    typed,
-    knocks.map(({ request }) => request.key),
-    book.petnames.keys(),
-  );
-  if ("refused" in choice) return wordsOfChoice(choice, "pairing request");
-  return knocks.filter(({ request }) => request.key === choice.key) as [KnockOnDisk, ...KnockOnDisk[]];
+  const choice = choosePending(settle(trust, nowMs), typed, book.petnames.keys(), nowMs);
+  if (!("refused" in choice)) return choice.request;
+  const known = chooseKey(typed, book.petnames.keys());
+  return "key" in known
+    ? wordsOfPeers({ refused: "key_known", petname: book.petnames.get(known.key)! })
+    : wordsOfChoice(choice, "pairing request");
 }
 
-/** One request of each key, the latest, since that one tells the name that it claims now. */
-function byKey(knocks: readonly KnockOnDisk[]): KnockOnDisk[] {
-  return [...new Map(knocks.map((knock) => [knock.request.key, knock])).values()];
+function wordsOf(decision: Exclude<Decision<object>, { outcome: "made" }>): string {
+  return decision.outcome === "not_added" ? wordsOfPeers(decision.why) : UNDECIDED[decision.why.refused];
 }
 
-function shownOf({ key, claimed_name, at_ms }: KnockOnDisk["request"]) {
-  return { request_id: fingerprint(key), key, fingerprint: fingerprint(key), claimed_name, at_ms };
-}
-
-function refuse(terminal: Terminal, words: string): ExitCode {
-  terminal.err(complaint(words));
-  return 1;
-}
+const UNDECIDED: Readonly<Record<PairingRefusal["refused"], string>> = {
+  no_such_request: "the request was decided meanwhile, or has expired; look again",
+  request_changed: "the request has changed meanwhile; look again",
+  being_accepted: "the request is being accepted elsewhere at this moment; look again",
+  too_many_requests: "too many knocks of ours wait for an answer",
+};

@@ -7,7 +7,7 @@ import { chooseKey } from "../trust/key-choice.ts";
 import { unknownPetname } from "../trust/peer-book.ts";
 import type { PeersFile } from "../trust/peers.ts";
 import type { PetnameWarning } from "../trust/petname.ts";
-import { attest, type ExitCode, type Terminal } from "./terminal.ts";
+import { attest, refuse, report, type ExitCode, type Terminal } from "./terminal.ts";
 import { complaint, wordsOfPeers } from "./words.ts";
 
 export interface PeersDesk {
@@ -18,7 +18,9 @@ export interface PeersDesk {
 export function listPeers({ terminal, peers }: PeersDesk): ExitCode {
   const book = peers.current();
   if ("refused" in book) return refuse(terminal, wordsOfPeers(book));
-  for (const [petname, key] of book.keys) terminal.out(`${quoted(petname)}  ${fingerprint(key)}  ${key}`);
+  const peersShown = [...book.keys].map(([petname, key]) => ({ petname, fingerprint: fingerprint(key), key }));
+  const lines = peersShown.map(({ petname, fingerprint, key }) => `${quoted(petname)}  ${fingerprint}  ${key}`);
+  report(terminal, { peers: peersShown }, lines);
   for (const { name, why } of book.skipped)
     terminal.err(complaint(`the entry ${quoted(name)} of the peers file admits nobody (${why})`));
   if (book.keys.size === 0) terminal.err("No peers.");
@@ -39,7 +41,7 @@ export async function addPeer(
   if (!operator) return 1;
   const added = await peers.add(petname, key, operator);
   if ("refused" in added) return refuse(terminal, wordsOfPeers(added));
-  terminal.out(`${quoted(petname)} (${fingerprint(key)}) is a peer now.`);
+  report(terminal, { added: { petname, key } }, [`${quoted(petname)} (${fingerprint(key)}) is a peer now.`]);
   warningOf(added.warning).forEach((line) => terminal.err(line));
   return 0;
 }
@@ -59,7 +61,7 @@ export async function removePeer(
   if (!operator) return 1;
   const removed = await peers.remove(petname, key, operator);
   if ("refused" in removed) return refuse(terminal, wordsOfPeers(removed));
-  terminal.out(`${quoted(petname)} (${fingerprint(key)}) is no peer any more.`);
+  report(terminal, { removed: { petname, key } }, [`${quoted(petname)} (${fingerprint(key)}) is no peer any more.`]);
   return 0;
 }
 
@@ -69,9 +71,4 @@ export function warningOf(warning: PetnameWarning | undefined): string[] {
   const { looks_like, is_mixed } = warning;
   const lines = looks_like.length === 0 ? [] : [`That name looks like ${looks_like.map(quoted).join(", ")}.`];
   return is_mixed ? [...lines, "That name mixes letters of several scripts that look alike."] : lines;
-}
-
-function refuse(terminal: Terminal, words: string): ExitCode {
-  terminal.err(complaint(words));
-  return 1;
 }

@@ -1,6 +1,8 @@
 /** PURE. Refusals of the rooms beneath in words for a person at a terminal: what is wrong, and the command that mends it. */
 
+import type { BusesRefusal } from "../session/open-buses.ts";
 import type { SessionRefusal } from "../session/session.ts";
+import type { BusesFileRefusal } from "../trust/buses-file.ts";
 import type { IdentityRefusal } from "../trust/identity-file.ts";
 import type { LockRefusal } from "../trust/file-lock.ts";
 import { fingerprint } from "../../protocol/address.ts";
@@ -9,6 +11,7 @@ import type { PeerRefusal } from "../trust/peer-book.ts";
 import type { PeersFileRefusal } from "../trust/peers.ts";
 import type { FileRefusal } from "../trust/private-file.ts";
 import { escapeMarkup, quoted } from "../tools/escape.ts";
+import type { RecordRefusal } from "./setup-record.ts";
 
 const FILES: Readonly<Record<FileRefusal["refused"], string>> = {
   symlink: "is a symbolic link",
@@ -20,12 +23,13 @@ const FILES: Readonly<Record<FileRefusal["refused"], string>> = {
 };
 
 /** A file of the identity or the peers. One sentence without its stop. */
-export function wordsOfFile(refusal: IdentityRefusal | PeersFileRefusal | LockRefusal): string {
+export function wordsOfFile(refusal: IdentityRefusal | PeersFileRefusal | LockRefusal | RecordRefusal): string {
   const { refused, path } = refusal;
   if (refused === "locked") return `another process keeps ${path} locked; try again`;
   const mend = refusal.mend === "" ? "" : `; to mend it: ${refusal.mend}`;
   if (refused === "bad_key_file")
     return `${path} holds no key; a copy from a backup is better than a new identity, which no peer knows${mend}`;
+  if (refused === "bad_setup_file") return `${path} is not what setup has written${mend}`;
   if (refused === "bad_peers_file") return `${path} is not a JSON object${mend}`;
   return `${path} ${FILES[refused]}${mend}`;
 }
@@ -65,8 +69,12 @@ export function wordsOfChoice({ refused, keys }: Extract<KeyChoice, { refused: s
 }
 
 /** Why there is no session. */
-export function wordsOfSession(refusal: SessionRefusal): string {
+export function wordsOfSession(refusal: BusesRefusal): string {
   switch (refusal.refused) {
+    case "buses_file":
+      return wordsOfBuses(refusal.why);
+    case "unknown_bus":
+      return `INTERLINK_URL names ${quoted(refusal.name)}, which buses.json does not have`;
     case "identity":
       return wordsOfFile(refusal.why);
     case "state":
@@ -82,7 +90,28 @@ export function wordsOfSession(refusal: SessionRefusal): string {
   }
 }
 
-function wordsOfState(why: Extract<SessionRefusal, { refused: "state" }>["why"]): string {
+/** What each fault of the buses file is. */
+const BUSES: Readonly<Record<string, string>> = {
+  not_json: "is not JSON",
+  not_an_object: "is not an object of objects",
+  too_many: "names too many buses",
+  bad_name: "has a name that is not 1 to 64 bytes of visible text, or that reads as an address",
+  unknown_field: "has a field that is none of url, key and profile",
+  bad_key_path: "has a key that is no path",
+  bad_profile: "has a profile that is neither public nor private",
+  bus_count: "has a bus of no address, or of too many",
+};
+
+/** The file in which the user names buses. */
+function wordsOfBuses(refusal: BusesFileRefusal): string {
+  if (refusal.refused !== "bad_buses_file") return wordsOfFile(refusal);
+  const { path, why, entry } = refusal;
+  const where = entry === undefined ? "" : ` (${quoted(entry)})`;
+  return `${path} ${BUSES[why] ?? `has an address that is no bus's (${why})`}${where}`;
+}
+
+/** A file of a session, or of all of them. */
+export function wordsOfState(why: Extract<SessionRefusal, { refused: "state" }>["why"]): string {
   switch (why.refusal) {
     case "in_use":
       return `another process runs this session (${why.path}.lock)`;

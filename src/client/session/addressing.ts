@@ -22,9 +22,10 @@ const ROSTER_FRESH_MS = 3_000;
 
 export interface AddressingOptions {
   readonly me: Key;
-  readonly session: SessionId;
+  /** Our own; absent where it is no session that asks. */
+  readonly session?: SessionId;
   readonly peers: PeersFile;
-  readonly state: State;
+  readonly state: { readonly routes: Pick<State["routes"], "sticky" | "unstick"> };
   readonly rosters: RosterBook;
   readonly limits: Pick<Limits, "LIVE_MS" | "AWAY_RETAIN_MS">;
 }
@@ -95,7 +96,7 @@ export class Addressing {
       sessions: this.sessionsOf(view),
       ...(asked !== undefined && { asked }),
       ...(sticky !== undefined && { sticky }),
-      ...(peer === me && { self: own }),
+      ...(peer === me && own !== undefined && { self: own }),
     });
     if ("refusal" in chosen) return ofRouting(chosen);
     if (chosen.to === "identity") {

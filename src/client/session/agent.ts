@@ -11,6 +11,8 @@ import type { Presence } from "../../protocol/presence.ts";
 import type { PeerSession } from "../../protocol/routing.ts";
 import type { Operator } from "../trust/operator.ts";
 import type { Life } from "./outbox-policy.ts";
+import type { WakePath } from "./wake-path.ts";
+import type { Readiness } from "./readiness.ts";
 
 /** Why a call did nothing. `code` is stable; `facts` carry what the sentence needs, never peer text. */
 export interface ToolRefusal {
@@ -31,7 +33,16 @@ export interface ToolRefusal {
     | "bad_text"
     | "bad_field"
     | "not_connected"
+    | "superseded"
+    | "not_admitted"
+    | "client_too_old"
+    | "unknown_bus"
+    /** The user has not named it. */
+    | "unlisted_bus"
+    | "bad_bus_url"
     | "bus_refused"
+    /** The budget of automatic replies is used up: `budget` says whose, and until when. */
+    | "budget_spent"
     | "files_locked"
     | "bad_file";
   /** Candidates of an ambiguous or near name or id. */
@@ -40,6 +51,15 @@ export interface ToolRefusal {
   readonly sessions?: readonly PeerSession[];
   /** The bus's own code, or the path of a file. */
   readonly detail?: string;
+  /** Our own name of the bus that must be connected first, where that mends it. */
+  readonly connect?: string;
+  readonly budget?: {
+    readonly peer: PeerRef;
+    /** Whose budget is used up: that of this peer, or that of all together. */
+    readonly over: "peer" | "all";
+    /** When one more is allowed; absent: not before the human lifts it. */
+    readonly refills_at_ms?: number;
+  };
 }
 
 /** A peer as the human named it. */
@@ -81,10 +101,16 @@ export interface Sent {
   readonly msg_id: string;
   readonly life: Life;
   readonly route: RouteTaken;
+  /** Whole, also where a beginning was given. */
+  readonly task_id?: string;
+  /** As `task_id`. */
+  readonly in_reply_to?: string;
 }
 
 /** One received message as it is shown; `body` may be a beginning, the rest by `readMessage`. */
 export interface Shown {
+  /** Our own name of the bus that it came by, where there are several. */
+  readonly bus?: string;
   readonly from: PeerRef;
   readonly session?: SessionId;
   readonly msg_id: string;
@@ -126,6 +152,8 @@ export interface Discovered {
 
 export interface PairRequestShown {
   readonly request_id: string;
+  /** `knock`: a stranger asks. `answer`: they say yes to a knock of our own agent. */
+  readonly what: "knock" | "answer";
   readonly key: Key;
   readonly fingerprint: string;
   /** What the stranger calls itself: for the human alone, never in a text for the model. */
@@ -144,7 +172,8 @@ export interface WhoAmI {
   readonly reason?: string;
   /** As the bus sees us; absent when it could not be asked. */
   readonly presence?: { readonly presence: Presence; readonly age_ms?: number };
-  readonly wake_path: "none";
+  /** What can be done now, and why not. */
+  readonly readiness: Readiness;
   readonly unread: number;
   readonly pending: number;
 }
@@ -160,7 +189,13 @@ export interface TaskShown {
 export interface Agent {
   whoami(): Promise<WhoAmI>;
   send(request: SendRequest): Promise<Sent | ToolRefusal>;
-  cancelTask(request: { to: string; task_id: string; reason?: string }): Promise<Sent | ToolRefusal>;
+  cancelTask(request: {
+    readonly to: string;
+    readonly task_id: string;
+    readonly reason?: string;
+    /** As of {@link SendRequest}. */
+    readonly idempotencyKey?: string;
+  }): Promise<Sent | ToolRefusal>;
   messageStatus(msgId: string): Promise<{ msg_id: string; peer: PeerRef; life: Life } | ToolRefusal>;
   history(request: { with: string; max: number; before?: number }): Promise<
     | {
@@ -200,8 +235,20 @@ export interface Agent {
   readMessage(msgId: string, offset: number): Promise<(Shown & { next_offset?: number }) | ToolRefusal>;
   /** One-line facts for the next tool result: unread mail, a bus that is away, a budget that is used up. No peer text. */
   notices(): readonly string[];
-  /** Called when new mail is on disk, with the number unread. */
-  onMail(listener: (unread: number) => void): void;
+  /**
+   * How the host is to be told of unread mail: once until somebody looks, again after growing pauses, and within the budget
+   * of wakes.
+   */
+  onMail(path: WakePath): void;
+  /** Somebody would hear now who would not before: what waits is told. */
+  heard(): void;
+  /** The human lets an agent go on with a peer: its budgets, and those of all together, are full again. */
+  liftBudget(peer: Key, operator: Operator): Promise<PeerRef>;
+  /**
+   * A human was seen at this session: what is written next is theirs. For hooks that a host runs when its user has
+   * typed something; never for a prompt that a wake has put there.
+   */
+  humanSeen(): void;
   /** The session is real from now on: announce it. */
   begin(): void;
   /** Goodbye and unregister, in one frame where a socket is open; at most this long. */

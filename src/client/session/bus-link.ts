@@ -10,7 +10,7 @@ import type { Gap } from "../bus/answers.ts";
 import type { BusItem } from "../bus/bus-frame.ts";
 import type { BusUrl } from "../bus/bus-url.ts";
 import { BusClock } from "../bus/clock.ts";
-import { Connection, type Farewell } from "../bus/connection.ts";
+import { Connection, type ConnectionOptions, type Farewell } from "../bus/connection.ts";
 import type { State as ConnectionState } from "../bus/connection-state.ts";
 import { BusHttp } from "../bus/http.ts";
 import { isOk, type BusRefusal, type Unreachable } from "../bus/outcome.ts";
@@ -24,6 +24,10 @@ import type { Bus } from "./outbox-policy.ts";
 export interface LinkEars {
   /** The socket is open. Called before anything is published on it. */
   onWelcome(link: BusLink, generation: string): void;
+  /** After the welcome: how many messages come next. */
+  onQueued(link: BusLink, queued: number): void;
+  /** It is not there, or no more; it is dialled again. */
+  onAway(link: BusLink): void;
   onMessages(link: BusLink, items: readonly BusItem[], generation: string): void;
   onGap(link: BusLink, gap: Gap): void;
   /** A fault of our own; it is tried again. */
@@ -46,6 +50,8 @@ export interface LinkOptions {
   /** Whom we admit now; undefined while the peers file cannot be read, and then nothing is published. */
   readonly contacts: () => readonly Key[] | undefined;
   readonly ears: LinkEars;
+  /** As of the connection. */
+  readonly openLine?: ConnectionOptions["openLine"];
 }
 
 /** First and longest wait before what a bus refused, or did not hear, is published again. */
@@ -57,8 +63,8 @@ export class BusLink {
   readonly name: Bus;
   readonly http: BusHttp;
   readonly clock: BusClock;
-  readonly #connection: Connection;
   readonly #options: LinkOptions;
+  #connection: Connection;
   /** The contacts that this life of the bus has of us, as one text; undefined: none yet. */
   #published: string | undefined;
   #generation: string | undefined;
@@ -69,33 +75,14 @@ export class BusLink {
   #isClosed = false;
 
   constructor(options: LinkOptions) {
-    const { url, session, signer, timers, random, heartbeatMs, offsetMs, ears } = options;
+    const { url, signer, timers, offsetMs } = options;
     const audience = options.audience === undefined ? {} : { audience: options.audience };
     this.#options = options;
     this.name = url.origin;
     this.clock = new BusClock(() => timers.now());
     if (offsetMs !== 0) this.clock.learn(timers.now() + offsetMs);
-    const shared = { url, signer, clock: this.clock, timers, ...audience };
-    this.http = new BusHttp(shared);
-    this.#connection = new Connection({
-      ...shared,
-      session,
-      heartbeatMs,
-      random,
-      ears: {
-        onWelcome: ({ generation }) => {
-          if (generation !== this.#generation) this.#published = undefined;
-          this.#generation = generation;
-          this.#refusal = undefined;
-          this.#failures = 0;
-          ears.onWelcome(this, generation);
-          void this.#publishThenAnnounce();
-        },
-        onMessages: (items, generation) => ears.onMessages(this, items, generation),
-        onGap: (gap) => ears.onGap(this, gap),
-        onRefused: (why) => this.#hearRefusal(why),
-      },
-    });
+    this.http = new BusHttp({ url, signer, clock: this.clock, timers, ...audience });
+    this.#connection = this.#connect();
   }
 
   get state(): ConnectionState {
@@ -108,6 +95,16 @@ export class BusLink {
   }
 
   start(): void {
+    this.#connection.start();
+  }
+
+  /**
+   * Dials anew what has stopped by another's word: by a goodbye of another process of this session, or by a refusal
+   * whose cause may be gone. What we have closed ourselves stays closed.
+   */
+  startAgain(): void {
+    if (this.#isClosed || this.state.at !== "stopped") return;
+    this.#connection = this.#connect();
     this.#connection.start();
   }
 
@@ -160,6 +157,38 @@ export class BusLink {
     this.http.close();
   }
 
+  #connect(): Connection {
+    const { url, session, signer, timers, random, heartbeatMs, audience, ears, openLine } = this.#options;
+    return new Connection({
+      url,
+      session,
+      signer,
+      clock: this.clock,
+      timers,
+      random,
+      heartbeatMs,
+      ...(audience !== undefined && { audience }),
+      ...(openLine && { openLine }),
+      ears: {
+        onWelcome: ({ generation, queued }) => {
+          if (generation !== this.#generation) this.#published = undefined;
+          this.#generation = generation;
+          this.#refusal = undefined;
+          this.#failures = 0;
+          ears.onWelcome(this, generation);
+          ears.onQueued(this, queued);
+          void this.#publishThenAnnounce();
+        },
+        onMessages: (items, generation) => ears.onMessages(this, items, generation),
+        onGap: (gap) => ears.onGap(this, gap),
+        onState: ({ at }) => {
+          if (at === "waiting" || at === "stopped") ears.onAway(this);
+        },
+        onRefused: (why) => this.#hearRefusal(why),
+      },
+    });
+  }
+
   async #publishThenAnnounce(): Promise<void> {
     try {
       await this.publish();
@@ -182,7 +211,9 @@ export class BusLink {
       if (generation === this.#generation) this.#published = text;
       this.#failures = 0;
     } else {
-      this.#refusal = outcome;
+      // Another session of ours published a moment later: nothing is wrong, and ours is said again.
+      const isOvertaken = "refused" in outcome && outcome.refused === "stale" && this.#failures === 0;
+      if (!isOvertaken) this.#refusal = outcome;
       this.#again(outcome.retryAfterMs);
     }
   }

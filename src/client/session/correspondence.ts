@@ -13,8 +13,8 @@ import type { State } from "../state/store.ts";
 import type { Task } from "../state/tasks.ts";
 import type { Addressing } from "./addressing.ts";
 import { isToolRefusal, type Agent, type PeerRef, type SendRequest, type Sent, type ToolRefusal } from "./agent.ts";
-import { spend } from "./loop-guard.ts";
-import type { Incident } from "./notices.ts";
+import { isAutomaticReply } from "./automatic-reply.ts";
+import type { Guard } from "./guard.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Sender } from "./sender.ts";
 import { shownOf, wholeOf } from "./showing.ts";
@@ -27,7 +27,7 @@ export interface CorrespondenceOptions {
   readonly addressing: Addressing;
   readonly timers: Timers;
   readonly session: SessionId;
-  readonly onIncident: (incident: Incident) => void;
+  readonly guard: Guard;
   /** What became of a message is told by the answer itself. */
   readonly onTold: (msg_id: string) => void;
 }
@@ -49,7 +49,7 @@ export class Correspondence {
   }
 
   async send(request: SendRequest): Promise<Sent | ToolRefusal> {
-    const { addressing, outbox, timers } = this.#options;
+    const { addressing, outbox, timers, guard, state } = this.#options;
     const { text, status, idempotencyKey } = request;
     const peer = addressing.find(request.to);
     if (isToolRefusal(peer)) return peer;
@@ -66,23 +66,30 @@ export class Correspondence {
     const routed = await addressing.route(peer.key, { asked: request.session, writer });
     if (isToolRefusal(routed)) return routed;
 
-    const isAnswer = this.#isAnswer(peer.key, request);
+    const about = {
+      ...(task && { task_id: task.task_id }),
+      ...(answered.msg_id !== undefined && { in_reply_to: answered.msg_id }),
+    };
     const draft = {
       to: routed.to,
       text,
-      ...(task && { task_id: task.task_id }),
+      ...about,
       ...(status !== undefined && { status }),
-      ...(answered.msg_id !== undefined && { in_reply_to: answered.msg_id }),
       ...(msg_id !== undefined && { msg_id }),
     };
-    const queued = await outbox.enqueue(draft, timers.now());
-    if (isRefusal(queued)) return ofMessage(queued);
-    if (isAnswer) this.#spendReply(peer);
-    return { peer, msg_id: queued.msg_id, life: await this.dispatch(queued), route: routed.taken };
+    const queued = await outbox.enqueue(draft, timers.now(), () => {
+      // As the task stands now: another call may have ended it since.
+      const known = task && state.tasks.get(peer.key, task.task_id);
+      const isAutomatic = isAutomaticReply({ hasRead: guard.hasRead, task: known, status });
+      return isAutomatic ? guard.spendReply(peer.key) : undefined;
+    });
+    if (isToolRefusal(queued)) return queued;
+    if (isRefusal(queued)) return ofMessage(queued, text);
+    return { peer, msg_id: queued.msg_id, life: await this.dispatch(queued), route: routed.taken, ...about };
   }
 
-  async cancelTask({ to, task_id, reason }: Parameters<Agent["cancelTask"]>[0]): Promise<Sent | ToolRefusal> {
-    return this.send({ to, task_id, status: "canceled", text: reason || "canceled" });
+  async cancelTask({ reason, ...request }: Parameters<Agent["cancelTask"]>[0]): Promise<Sent | ToolRefusal> {
+    return this.send({ ...request, status: "canceled", text: reason || "canceled" });
   }
 
   /** Sends what was queued, and waits a little for the bus's word. */
@@ -144,11 +151,19 @@ export class Correspondence {
   #repeated(msg_id: string, peer: PeerRef, text: string): Sent | ToolRefusal | undefined {
     const known = this.#options.state.outbox.get(msg_id);
     if (!known) return undefined;
-    const isSame = known.peer === peer.key && (JSON.parse(known.payload) as Message).text === text;
+    const { text: before, task_id, in_reply_to } = JSON.parse(known.payload) as Message;
+    const isSame = known.peer === peer.key && before === text;
     if (!isSame) return { code: "bad_field", detail: "idempotency_key" };
     const to = parseRoute(known.route);
     const session = isRefusal(to) ? undefined : to.session;
-    return { peer, msg_id, life: known.life, route: { to: "unseen", ...(session !== undefined && { session }) } };
+    return {
+      peer,
+      msg_id,
+      life: known.life,
+      route: { to: "unseen", ...(session !== undefined && { session }) },
+      ...(task_id !== undefined && { task_id }),
+      ...(in_reply_to !== undefined && { in_reply_to }),
+    };
   }
 
   /** A word on a task needs a task that is there; without one it begins one. */
@@ -190,23 +205,6 @@ export class Correspondence {
       if (message?.session !== undefined) return message.session;
     }
     return undefined;
-  }
-
-  /** True if the peer spoke last: then this may be an answer that no human asked for. */
-  #isAnswer(peer: Key, { in_reply_to }: SendRequest): boolean {
-    if (in_reply_to !== undefined) return true;
-    return this.#options.state.history(peer, { max: 1 }).entries[0]?.direction === "in";
-  }
-
-  /** Counted and told, not prevented: whether a human asked for it is not known here. */
-  #spendReply({ key, petname }: PeerRef): void {
-    const { state, timers, onIncident } = this.#options;
-    const allowance = spend(state.counters.read(), "reply", key, timers.now());
-    if (allowance.allowed) state.counters.write(allowance.state);
-    else {
-      const { spending, over, refills_at_ms } = allowance;
-      onIncident({ what: "budget", spending, petname, over, ...(refills_at_ms !== undefined && { refills_at_ms }) });
-    }
   }
 }
 

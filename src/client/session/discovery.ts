@@ -12,7 +12,8 @@ import { ofPeers } from "./tool-refusal.ts";
 
 export interface DiscoveryOptions {
   readonly me: Key;
-  readonly session: SessionId;
+  /** Our own; absent where it is no session that asks. */
+  readonly session?: SessionId;
   readonly peers: PeersFile;
   readonly addressing: Addressing;
   readonly rosters: RosterBook;

@@ -4,7 +4,9 @@ import { formatRoute, type Key, type Route, type SessionId } from "../../protoco
 import { messageBytes, type MessageFields } from "../../protocol/canonical.ts";
 import { DEFAULT_LIMITS } from "../../protocol/constants.ts";
 import { parseMessage, type Message } from "../../protocol/message.ts";
-import type { Refusal } from "../../protocol/refusal.ts";
+import { isRefusal, refuse, type Refusal } from "../../protocol/refusal.ts";
+import { byteLength } from "../../protocol/text.ts";
+import { toDelivery } from "../bus/outgoing.ts";
 
 /** What to say, and to whom. */
 export interface Draft {
@@ -17,13 +19,15 @@ export interface Draft {
   readonly in_reply_to?: string;
   /** Given where the caller may call again for the same message; else minted. */
   readonly msg_id?: string;
+  /** Given where another session may say the same: the signed bytes are then the same too. Default: the time. */
+  readonly ts?: number;
 }
 
 /** Whose words they are. */
 export interface Author {
   readonly key: Key;
-  /** Our own session, where answers should go. */
-  readonly session: SessionId;
+  /** Our own session, where answers should go; absent where it is none that writes: then to any of the identity's. */
+  readonly session?: SessionId;
   /** Signs canonical bytes with our key; 86 characters of base64url. */
   readonly sign: (bytes: Uint8Array<ArrayBuffer>) => Promise<string>;
 }
@@ -50,7 +54,12 @@ export async function signDraft(
     ...(in_reply_to === undefined ? {} : { in_reply_to }),
   };
   const sig = await sign(messageBytes(fields));
-  return parseMessage({ ...fields, reply_to: formatRoute({ key, session }), sig }, DEFAULT_LIMITS);
+  const reply_to = formatRoute({ key, ...(session !== undefined && { session }) });
+  const message = parseMessage({ ...fields, reply_to, sig }, DEFAULT_LIMITS);
+  if (isRefusal(message)) return message;
+  // A text that is mostly line breaks or quotes doubles in JSON, and may then be more than a request takes.
+  const size = byteLength(JSON.stringify(toDelivery({ to, payload: message })));
+  return size > DEFAULT_LIMITS.BODY_MAX_BYTES ? refuse("too_large") : message;
 }
 
 /** True if a message has a draft's words, whatever its time and signature. */

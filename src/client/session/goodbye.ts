@@ -16,9 +16,17 @@ export function goodbyeText(session: SessionId): string {
   return `${BEGINNING}${session}) — goodbye. If you were waiting on me, stop; re-check discover before resuming.`;
 }
 
-/** The session that a message takes leave of; undefined: it is no goodbye. */
-export function departedSession({ kind, text, task_id }: Pick<Message, "kind" | "text" | "task_id">) {
+/** What a message takes leave of. */
+export interface Goodbye {
+  readonly session: SessionId;
+  /** It says that and no more. Else a peer has added words, and those are mail. */
+  readonly isBare: boolean;
+}
+
+/** Undefined: it is no goodbye. */
+export function readGoodbye({ kind, text, task_id }: Pick<Message, "kind" | "text" | "task_id">): Goodbye | undefined {
   if (kind !== "message" || task_id !== undefined || !text.startsWith(BEGINNING)) return undefined;
   const end = text.indexOf(")", BEGINNING.length);
-  return end < 0 ? undefined : parseSessionId(text.slice(BEGINNING.length, end));
+  const session = end < 0 ? undefined : parseSessionId(text.slice(BEGINNING.length, end));
+  return session === undefined ? undefined : { session, isBare: text === goodbyeText(session) };
 }

@@ -15,7 +15,10 @@
  * | any peer           | has stopped    | any               | over: peer     | a day of this without a human is a loop |
  */
 
-/** What is counted, each by itself. `wake`: a turn that a message begins. `reply`: a message that no human asked for. */
+/**
+ * What is counted, each by itself. `wake`: a turn that a message begins. `reply`: a message that no human asked for, as
+ * automatic-reply.ts says.
+ */
 export type Spending = "wake" | "reply";
 
 interface Budget {
@@ -93,17 +96,28 @@ export function spend(state: GuardState, spending: Spending, peer: string, nowMs
   return { allowed: true, state: next };
 }
 
-/** What is left, for a person. */
-export function remaining(
-  state: GuardState,
-  spending: Spending,
-  peer: string,
-  nowMs: number,
-): { peer: number; all: number } {
-  return {
-    peer: Math.floor(refill(state.get(nameOf(spending, peer)), PEER_BUDGET, nowMs).tokens),
-    all: Math.floor(refill(state.get(nameOf(spending)), ALL_BUDGET, nowMs).tokens),
-  };
+/** What is left of one budget, for a person. */
+export interface Left {
+  readonly left: number;
+  /** As much at most. */
+  readonly of: number;
+  /** With none left: when there is one again. Absent: not before the human lifts it. */
+  readonly refills_at_ms?: number;
+}
+
+/** @param peer whose budget; absent: that of all together */
+export function leftOf(state: GuardState, spending: Spending, peer: string | undefined, nowMs: number): Left {
+  const budget = peer === undefined ? ALL_BUDGET : PEER_BUDGET;
+  const bucket = refill(state.get(nameOf(spending, peer)), budget, nowMs);
+  const atMs = hasAtMs(bucket, 1, budget);
+  const isDry = atMs > nowMs && atMs !== Infinity;
+  return { left: Math.floor(bucket.tokens + HAIR), of: budget.burst, ...(isDry && { refills_at_ms: atMs }) };
+}
+
+/** Whom something was spent on that has not come back yet. */
+export function spentOn(state: GuardState): string[] {
+  const names = [...state.keys()].filter((name) => name.includes(":"));
+  return [...new Set(names.map((name) => name.slice(name.indexOf(":") + 1)))].sort();
 }
 
 /** The human looked: full budgets again, of one peer (and of all together), or of everyone. */
@@ -112,6 +126,9 @@ export function lift(state: GuardState, peer?: string): GuardState {
   const lifted = new Set(SPENDINGS.flatMap((spending) => [nameOf(spending), nameOf(spending, peer)]));
   return new Map([...state].filter(([name]) => !lifted.has(name)));
 }
+
+/** So much below a whole token is one: the sum of many refills is not exact. */
+const HAIR = 1e-9;
 
 const SPENDINGS: readonly Spending[] = ["wake", "reply"];
 
@@ -145,9 +162,8 @@ function take({ tokens, at_ms, dry }: Bucket, dryBelow: number): Bucket {
 }
 
 function hasAtMs(bucket: Bucket, need: number, budget: Budget): number {
-  // A hair below a whole token is one: the sum of many refills is not exact.
   const missing = need - bucket.tokens;
-  return missing <= 1e-9 ? bucket.at_ms : bucket.at_ms + Math.ceil(missing * intervalMs(bucket, budget));
+  return missing <= HAIR ? bucket.at_ms : bucket.at_ms + Math.ceil(missing * intervalMs(bucket, budget));
 }
 
 function isFull(name: string, bucket: Bucket, nowMs: number): boolean {

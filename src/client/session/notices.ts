@@ -93,8 +93,9 @@ export function describeIncident(incident: Incident): string {
       const { spending, petname, over, refills_at_ms } = incident;
       const whose = over === "peer" ? `with ${petname}` : "over all peers";
       const until = refills_at_ms === undefined ? "" : ` until ${new Date(refills_at_ms).toISOString()}`;
-      const what = spending === "reply" ? "automatic replies" : "wakes";
-      return `the budget of ${what} ${whose} is used up${until}: stop, and let the human look`;
+      return spending === "reply"
+        ? `the budget of automatic replies ${whose} is used up${until}: stop, and let the human look`
+        : `the budget of wakes ${whose} is used up${until}: mail is kept and not announced; call check_messages to see it`;
     }
   }
 }

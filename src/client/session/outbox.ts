@@ -84,10 +84,11 @@ export class Outbox {
   /**
    * Signs a message and writes it to disk; when it returns, the message will be sent. No network is needed.
    * Called again with the same `msg_id` and words it changes nothing and answers what is there.
+   * @param forbid asked last, when all else is in order and nothing is kept yet: why it may not be kept
    * @returns a refusal where it has a fault of its own (nothing is kept), or where the id has other words
    */
-  enqueue(draft: Draft, nowMs: number): Promise<Outgoing | Refusal> {
-    const written = this.#last.then(() => this.#write(draft, nowMs));
+  enqueue<No = never>(draft: Draft, nowMs: number, forbid?: () => No | undefined): Promise<Outgoing | Refusal | No> {
+    const written = this.#last.then(() => this.#write(draft, nowMs, forbid));
     this.#last = written.catch(() => undefined); // its caller hears of it; the next one is not held up
     return written;
   }
@@ -193,7 +194,11 @@ export class Outbox {
     );
   }
 
-  async #write(draft: Draft, nowMs: number): Promise<Outgoing | Refusal> {
+  async #write<No>(
+    draft: Draft,
+    nowMs: number,
+    forbid: (() => No | undefined) | undefined,
+  ): Promise<Outgoing | Refusal | No> {
     const { state, author } = this.#options;
     const { to, kind = "message", task_id, status, msg_id = randomBytes(16).toString("hex") } = draft;
     const route = formatRoute(to);
@@ -202,8 +207,10 @@ export class Outbox {
       const isSame = known.route === route && hasWordsOf(JSON.parse(known.payload) as Message, draft);
       return isSame ? known : refuse("msg_id_conflict");
     }
-    const message = await signDraft(draft, author, msg_id, this.#busNowMs(nowMs));
+    const message = await signDraft(draft, author, msg_id, draft.ts ?? this.busNowMs(nowMs));
     if (isRefusal(message)) return message;
+    const forbidden = forbid?.();
+    if (forbidden !== undefined) return forbidden;
     return state.transaction(() => {
       const payload = JSON.stringify(message);
       const signed = { msg_id, peer: to.key, route, kind, payload, ts: message.ts, life: NEW_LIFE };
@@ -216,8 +223,8 @@ export class Outbox {
     });
   }
 
-  /** Our clock as the preferred bus would have it. */
-  #busNowMs(nowMs: number): number {
+  /** Our clock as the preferred bus would have it: what is signed says this time. */
+  busNowMs(nowMs: number): number {
     const { state, buses } = this.#options;
     const [bus] = buses();
     return nowMs + (bus === undefined ? 0 : state.meta.clockOffsetMs(bus));
@@ -225,7 +232,7 @@ export class Outbox {
 
   #passTime(buses: readonly Bus[], nowMs: number): Changed[] {
     const { state } = this.#options;
-    const busNowMs = this.#busNowMs(nowMs);
+    const busNowMs = this.busNowMs(nowMs);
     const overdue = state.outbox.pendingBefore(busNowMs - DEFAULT_LIMITS.MESSAGE_RETAIN_MS);
     const candidates = new Map([...overdue, ...state.outbox.heads()].map((each) => [each.msg_id, each]));
     const settled = [...candidates.values()].flatMap((outgoing) => {

@@ -22,7 +22,7 @@ import {
 } from "../trust/gate.ts";
 import type { PeersFile } from "../trust/peers.ts";
 import type { BusLink } from "./bus-link.ts";
-import { departedSession } from "./goodbye.ts";
+import { readGoodbye } from "./goodbye.ts";
 import type { PairingDesk } from "./pairing-desk.ts";
 
 export interface ReceiverOptions {
@@ -34,8 +34,8 @@ export interface ReceiverOptions {
   readonly timers: Timers;
   /** New mail is on disk, from these. */
   readonly onMail: (arrivals: readonly Arrival[]) => void;
-  /** A session of a peer has said goodbye. */
-  readonly onGoodbye: (peer: Arrival["from"]) => void;
+  /** A session of a peer has said goodbye. @param wasOurs the one that our next message would have gone to */
+  readonly onGoodbye: (peer: Arrival["from"], wasOurs: boolean) => void;
   readonly onFault: (fault: unknown) => void;
 }
 
@@ -68,13 +68,12 @@ export class Receiver {
     return this.#dropped;
   }
 
-  /** Takes what a bus brought, behind what it brought before. */
-  take(link: BusLink, items: readonly BusItem[], generation: string): void {
+  /** Takes what a bus brought, behind what it brought before. Resolves when it is kept, or never will be. */
+  take(link: BusLink, items: readonly BusItem[], generation: string): Promise<void> {
     const before = this.#last.get(link) ?? Promise.resolve();
-    this.#last.set(
-      link,
-      before.then(() => this.#take(link, items, generation)),
-    );
+    const taken = before.then(() => this.#take(link, items, generation));
+    this.#last.set(link, taken);
+    return taken;
   }
 
   /** Nothing is kept or acked any more: the bus brings it again. */
@@ -138,43 +137,35 @@ export class Receiver {
       case "duplicate":
         return;
       case "accept":
-        this.#takeMail(arrivalOf(link, message, verdict), batch);
+        this.#takeMail(message, arrivalOf(link, message, verdict), batch);
         return;
       case "knock":
-        if (this.#isNew(arrivalOf(link, message, verdict))) pairing.takeKnock(verdict);
+        pairing.takeKnock(verdict, message.ts);
         return;
       case "knock_again":
-        this.#isNew(arrivalOf(link, message, verdict));
-        batch.followUps.push(() => pairing.answerAgain(verdict));
+        batch.followUps.push(pairing.takeKnockOfPeer(verdict, message.ts));
         return;
-      case "pair_accept": {
-        // A redelivered one is taken again as long as our knock is open: what follows from it may not have been done.
-        this.#isNew(arrivalOf(link, message, verdict));
-        const followUp = pairing.takeAnswer(verdict);
-        if (followUp) batch.followUps.push(followUp);
-      }
+      case "pair_accept":
+        pairing.takeAnswer(verdict, world.petnames.has(verdict.key));
     }
   }
 
-  #takeMail(arrival: Arrival, batch: Batch): void {
-    const { state, onGoodbye } = this.#options;
-    const departed = departedSession(arrival);
-    const verdict = this.#receive(arrival);
-    if (verdict === "conflict") batch.drops.push("id_conflict");
-    if (verdict !== "new") return;
-    batch.arrivals.push(arrival);
-    if (departed === undefined) return;
+  #takeMail(message: VerifiedMessage, arrival: Arrival, batch: Batch): void {
+    const { state, timers, onGoodbye } = this.#options;
+    const { from } = arrival;
+    const goodbye = readGoodbye(message);
+    const talkedWith = state.routes.sticky(from);
+    // A goodbye is told in our words, so it is no mail for a model to read, or to be woken for.
+    const newness = goodbye?.isBare
+      ? state.inbox.remember(arrival, timers.now())
+      : state.receive([arrival], timers.now())[0]!.verdict;
+    if (newness === "conflict") batch.drops.push("id_conflict");
+    if (newness !== "new") return;
+    if (!goodbye?.isBare) batch.arrivals.push(arrival);
+    if (!goodbye) return;
     // Behind the receipt, which remembers the session as any that wrote.
-    state.routes.unstick(arrival.from, departed);
-    onGoodbye(arrival.from);
-  }
-
-  #isNew(arrival: Arrival): boolean {
-    return this.#receive(arrival) === "new";
-  }
-
-  #receive(arrival: Arrival) {
-    return this.#options.state.receive([arrival], this.#options.timers.now())[0]!.verdict;
+    state.routes.unstick(from, goodbye.session);
+    onGoodbye(from, talkedWith === goodbye.session);
   }
 
   #hold(): Promise<void> {
@@ -196,12 +187,11 @@ function arrivalOf(
   message: VerifiedMessage,
   { digest, reply_session, clock_ok = true }: Pick<Knocking, "digest" | "reply_session"> & { clock_ok?: boolean },
 ): Arrival {
-  const { from, msg_id, kind, text, task_id, status, in_reply_to, ts } = message;
+  const { from, msg_id, text, task_id, status, in_reply_to, ts } = message;
   return {
     from,
     msg_id,
     ...(reply_session !== undefined && { session: reply_session }),
-    kind,
     text,
     ...(task_id !== undefined && { task_id }),
     ...(status !== undefined && { status }),

@@ -38,14 +38,17 @@ const PAGES_MAX = 5;
 /** Identities whose views are kept. */
 const KEPT_MAX = 2_048;
 
+/** A bus that can be asked, with or without a session there. */
+export type RosterSource = Pick<BusLink, "name" | "http">;
+
 export class RosterBook {
-  readonly #links: readonly BusLink[];
+  readonly #links: readonly RosterSource[];
   readonly #timers: Timers;
   readonly #kept = new Map<string, Kept>();
   /** Identities of which something is known to have changed since. */
   readonly #doubted = new Set<Key>();
 
-  constructor(links: readonly BusLink[], timers: Timers) {
+  constructor(links: readonly RosterSource[], timers: Timers) {
     this.#links = links;
     this.#timers = timers;
   }
@@ -85,7 +88,7 @@ export class RosterBook {
   }
 
   /** Adds the pages to `views` as they come. */
-  async #pages(link: BusLink, views: RosterView[]): Promise<Outcome<RosterView>> {
+  async #pages(link: RosterSource, views: RosterView[]): Promise<Outcome<RosterView>> {
     let cursor: Key | undefined;
     for (let page = 1; ; page++) {
       const outcome = await link.http.rosterPage({ limit: PAGE_MAX, ...(cursor && { cursor }) });
@@ -97,7 +100,7 @@ export class RosterBook {
   }
 
   /** Asks all buses: no longer than a person waits, and little longer than the first of them takes. */
-  async #ofAll(ask: (link: BusLink) => Promise<Outcome<RosterView>>): Promise<Outcome<RosterView>[]> {
+  async #ofAll(ask: (link: RosterSource) => Promise<Outcome<RosterView>>): Promise<Outcome<RosterView>[]> {
     const outcomes = this.#links.map((): Outcome<RosterView> => ({ unreachable: "timeout" }));
     const looks = this.#links.map(async (link, index) => {
       const outcome = (outcomes[index] = await ask(link));

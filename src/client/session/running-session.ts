@@ -5,66 +5,52 @@
 
 import { fingerprint, parseKey, type Key } from "../../protocol/address.ts";
 import { SUMMARY_MAX_BYTES } from "../../protocol/constants.ts";
-import { classifyPresence } from "../../protocol/presence.ts";
 import { byteLength, isVisible } from "../../protocol/text.ts";
-import type { InboxMessage } from "../state/inbox.ts";
-import type { Operator } from "../trust/operator.ts";
+import { Operator } from "../trust/operator.ts";
+import { chooseKey } from "../trust/key-choice.ts";
 import { SELF } from "../trust/petname.ts";
-import { isToolRefusal, type Agent, type PeerRef, type Shown, type ToolRefusal, type WhoAmI } from "./agent.ts";
-import { bestOf, standingOf } from "./bus-standing.ts";
-import { oneOf } from "./correspondence.ts";
+import { isToolRefusal, type Agent, type PeerRef, type ToolRefusal, type WhoAmI } from "./agent.ts";
+import { bestOf, standingOf, type Standing } from "./bus-standing.ts";
 import { discover } from "./discovery.ts";
-import { lift } from "./loop-guard.ts";
+import { Mailbox } from "./mailbox.ts";
 import { describeCircumstances, describeIncident } from "./notices.ts";
-import { shownRequest } from "./pairing-desk.ts";
-import { partOf, beginningOf, shownOf } from "./showing.ts";
-import { ofPeers } from "./tool-refusal.ts";
+import { shownOf as shownRequest } from "./pairing-desk.ts";
+import type { Unreached } from "./reach.ts";
+import { ofChoice, ofPeers } from "./tool-refusal.ts";
+import { whoAmI } from "./who-am-i.ts";
+import type { WakePath } from "./wake-path.ts";
 import { SUMMARY, wire, type SessionParts, type Wiring } from "./wiring.ts";
 
 export class Session implements Agent {
   readonly #parts: SessionParts;
   readonly #wired: Wiring;
-  /** Taken by a call whose answer was not followed by another call yet. */
-  #handed: number[] = [];
+  readonly #mailbox: Mailbox;
   #hasBegun = false;
+  #leaving: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
   /** Made by `openSession`. */
   constructor(parts: SessionParts) {
     this.#parts = parts;
     this.#wired = wire(parts);
+    this.#mailbox = new Mailbox({ ...parts, ...this.#wired });
+  }
+
+  get key(): Key {
+    return this.#parts.identity.key;
   }
 
   async whoami(): Promise<WhoAmI> {
-    const { identity, name, session, state, limits } = this.#parts;
-    const { links, rosters } = this.#wired;
-    const { key } = identity;
-    const view = this.#hasBegun ? await rosters.of(key) : undefined;
-    const isSeen = view && "sessions" in view && view.stale_because === undefined;
-    const own = isSeen ? view.sessions.find((each) => each.session.session_id === session) : undefined;
-    const seen = own && { presence: classifyPresence(own.age_ms, limits), age_ms: own.age_ms };
-    const presence = isSeen ? { presence: seen ?? ({ presence: "gone" } as const) } : {};
-    return {
-      name,
-      key,
-      fingerprint: fingerprint(key),
-      session,
-      bus: links.map((link) => link.name).join(","),
-      ...bestOf(links.map((link) => standingOf(link.state, link.refusal))),
-      ...presence,
-      wake_path: "none",
-      unread: state.inbox.unreadCount(),
-      pending: state.outbox.pendingCount(),
-    };
+    return whoAmI(this.#parts, this.#wired, this.#hasBegun && !this.isSpent);
   }
 
   send(request: Parameters<Agent["send"]>[0]): ReturnType<Agent["send"]> {
-    this.#confirmHanded();
+    this.#mailbox.confirmHanded();
     return this.#wired.correspondence.send(request);
   }
 
   cancelTask(request: Parameters<Agent["cancelTask"]>[0]): ReturnType<Agent["cancelTask"]> {
-    this.#confirmHanded();
+    this.#mailbox.confirmHanded();
     return this.#wired.correspondence.cancelTask(request);
   }
 
@@ -73,7 +59,7 @@ export class Session implements Agent {
   }
 
   history(request: Parameters<Agent["history"]>[0]): ReturnType<Agent["history"]> {
-    this.#confirmHanded();
+    this.#mailbox.confirmHanded();
     return this.#wired.correspondence.history(request);
   }
 
@@ -95,8 +81,8 @@ export class Session implements Agent {
   async requestPair({ key: text, petname }: { key: string; petname: string }): ReturnType<Agent["requestPair"]> {
     const { identity } = this.#parts;
     const { rosters, addressing, pairing, correspondence } = this.#wired;
-    const key = parseKey(text.trim());
-    if (!key) return { code: "bad_key" };
+    const key = await this.#keyOf(text);
+    if (typeof key !== "string") return key;
     if (key === identity.key) return { code: "oneself" };
     const view = await rosters.of(key);
     const sessions = "sessions" in view ? addressing.sessionsOf(view) : [];
@@ -110,22 +96,39 @@ export class Session implements Agent {
     return { key, fingerprint: fingerprint(key), msg_id, life: await correspondence.dispatch(queued) };
   }
 
+  /** A key that was given whole, or by what discover and list_pair_requests show of it. */
+  async #keyOf(text: string): Promise<Key | ToolRefusal> {
+    const whole = parseKey(text.trim());
+    if (whole) return whole;
+    const { sessions } = await this.#wired.rosters.everyone();
+    const knocking = this.#wired.pairing.pending().map(({ key }) => key);
+    const choice = chooseKey(text, [...sessions.map(({ pubkey }) => pubkey), ...knocking]);
+    // Few characters are matched by whoever tries keys for long enough.
+    if ("key" in choice && !choice.weak) return choice.key;
+    return "refused" in choice && choice.refused === "ambiguous_key"
+      ? ofChoice(choice, "unknown_peer")
+      : { code: "bad_key" };
+  }
+
   async pairRequests(): ReturnType<Agent["pairRequests"]> {
+    await this.#wired.backlog.come();
     return this.#wired.pairing.pending();
   }
 
   async findPairRequest(request: string): ReturnType<Agent["findPairRequest"]> {
+    await this.#wired.backlog.come();
     const found = this.#wired.pairing.find(request);
     return "code" in found ? found : shownRequest(found);
   }
 
   async acceptPair(request: string, petname: string, operator: Operator): Promise<PeerRef | ToolRefusal> {
     const accepted = await this.#wired.pairing.accept(request, petname, operator);
-    if (!isToolRefusal(accepted)) this.#lift(accepted.key);
+    if (!isToolRefusal(accepted)) this.#dealtWith(accepted.key);
     return accepted;
   }
 
   async rejectPair(request: string, operator: Operator): ReturnType<Agent["rejectPair"]> {
+    this.humanSeen();
     return this.#wired.pairing.reject(request, operator);
   }
 
@@ -137,8 +140,8 @@ export class Session implements Agent {
   async addPeer(petname: string, key: Key, operator: Operator): Promise<PeerRef | ToolRefusal> {
     const added = await this.#parts.peers.add(petname, key, operator);
     if ("refused" in added) return ofPeers(added);
-    await this.#wired.peersChanged(added.book);
-    this.#lift(key);
+    await this.#wired.peersChanged();
+    this.#dealtWith(key);
     return this.#wired.addressing.ref(key);
   }
 
@@ -149,8 +152,9 @@ export class Session implements Agent {
     if (peer.petname === SELF) return { code: "oneself" };
     const removed = await peers.remove(peer.petname, peer.key, operator);
     if ("refused" in removed) return ofPeers(removed);
+    this.humanSeen();
     state.routes.unstick(peer.key);
-    await this.#wired.peersChanged(removed.book);
+    await this.#wired.peersChanged();
     return peer;
   }
 
@@ -158,30 +162,18 @@ export class Session implements Agent {
     return this.#wired.addressing.find(name);
   }
 
-  async checkMessages({ max, maxBytes }: { max: number; maxBytes: number }): ReturnType<Agent["checkMessages"]> {
-    const { state, timers } = this.#parts;
-    this.#confirmHanded();
-    const { messages, left } = state.inbox.takeUnread({ max, maxBytes }, timers.now());
-    this.#handed = messages.map(({ seq }) => seq);
-    // Only one that is alone may be larger than what there is room for; the rest of it is read in parts.
-    return { messages: messages.map((message) => this.#show(message, beginningOf(message.text, maxBytes))), left };
+  async checkMessages(request: Parameters<Agent["checkMessages"]>[0]): ReturnType<Agent["checkMessages"]> {
+    await this.#wired.backlog.come();
+    return this.#mailbox.check(request);
   }
 
   async readMessage(msgId: string, offset: number): ReturnType<Agent["readMessage"]> {
-    const { state, timers } = this.#parts;
-    this.#confirmHanded();
-    const found = oneOf(msgId, state.inbox.find(msgId));
-    if (isToolRefusal(found)) return found;
-    const message = state.inbox.takeOne(found.seq, timers.now()) ?? found;
-    if (found.read_at_ms === undefined) this.#handed = [found.seq];
-    const part = partOf(message.text, offset);
-    const { next_offset } = part;
-    return { ...this.#show(message, part), ...(next_offset !== undefined && { next_offset }) };
+    return this.#mailbox.read(msgId, offset);
   }
 
   notices(): readonly string[] {
     const { state } = this.#parts;
-    const { incidents, links, addressing, pairing, receiver, watch } = this.#wired;
+    const { incidents, departures, links, addressing, pairing, receiver, watch } = this.#wired;
     const badPeersFile = watch.badFile;
     const lines = describeCircumstances({
       unread: state.inbox.unreadByPeer().map(({ from, count }) => ({ from: addressing.ref(from).petname, count })),
@@ -192,40 +184,90 @@ export class Session implements Agent {
       dropped: receiver.dropped,
       ...(badPeersFile !== undefined && { badPeersFile }),
     });
-    return [...lines, ...incidents.take().map(describeIncident)];
+    return [...lines, ...departures.take(), ...incidents.take().map(describeIncident)];
   }
 
-  onMail(listener: (unread: number) => void): void {
-    this.#wired.listeners.add(listener);
+  onMail(path: WakePath): void {
+    this.#wired.wakes.add(path);
+  }
+
+  heard(): void {
+    this.#wired.wakes.heard();
+  }
+
+  async liftBudget(peer: Key, operator: Operator): Promise<PeerRef> {
+    Operator.check(operator, peer);
+    this.#dealtWith(peer);
+    return this.#wired.addressing.ref(peer);
+  }
+
+  humanSeen(): void {
+    this.#wired.guard.humanSeen();
   }
 
   begin(): void {
-    if (this.#hasBegun || this.#closing) return;
+    if (this.#hasBegun || this.isSpent) return;
     this.#hasBegun = true;
-    const { links, sender, watch } = this.#wired;
+    const { links, sender, watch, pairing, backlog } = this.#wired;
     watch.start();
+    pairing.start();
+    backlog.begin();
     for (const link of links) link.start();
     sender.kick();
   }
 
   close(withinMs: number): Promise<void> {
-    this.#closing ??= this.#wired.end(withinMs);
+    this.#closing ??= this.retire(withinMs).then(() => this.#wired.end());
     return this.#closing;
   }
 
-  #show(message: InboxMessage, part: ReturnType<typeof partOf>): Shown {
-    return shownOf(message, this.#wired.addressing.ref(message.from), part);
+  /** Goodbye, and no more of the buses. What is on this machine can be read until `close`. */
+  retire(withinMs: number): Promise<void> {
+    this.#leaving ??= this.#wired.leave(withinMs);
+    return this.#leaving;
   }
 
-  /** A further call says that the answer to the one before has arrived. */
-  #confirmHanded(): void {
-    if (this.#handed.length > 0) this.#parts.state.inbox.confirmHanded(this.#handed);
-    this.#handed = [];
+  /** It has said goodbye for good. */
+  get isSpent(): boolean {
+    return this.#leaving !== undefined;
   }
 
-  /** A human has just dealt with this peer. */
-  #lift(peer: Key): void {
-    const { counters } = this.#parts.state;
-    counters.write(lift(counters.read(), peer));
+  /** Something comes in, or will once its bus is back. */
+  get isThere(): boolean {
+    return this.#hasBegun && !this.isSpent && this.#wired.links.some(({ state }) => state.at !== "stopped");
+  }
+
+  /** Begins, dials anew what others have stopped, and waits for the first word of a bus. */
+  async reach(): Promise<Unreached | undefined> {
+    this.begin();
+    for (const link of this.#wired.links) link.startAgain();
+    return this.#wired.reach.word();
+  }
+
+  /** How it stands with its buses, without asking them. */
+  standing(): Standing {
+    return bestOf(this.#wired.links.map((link) => standingOf(link.state, link.refusal)));
+  }
+
+  /** A peer's mail is read at another session of this process: what this one writes next is no human's either. */
+  noteReading(): void {
+    this.#wired.guard.noteReading();
+  }
+
+  /** True if a message begins so here, received or ours. */
+  hasMessage(idPrefix: string): boolean {
+    const { inbox, outbox } = this.#parts.state;
+    return inbox.find(idPrefix).length > 0 || outbox.find(idPrefix).length > 0;
+  }
+
+  counts(): { readonly unread: number; readonly pending: number } {
+    const { inbox, outbox } = this.#parts.state;
+    return { unread: inbox.unreadCount(), pending: outbox.pendingCount() };
+  }
+
+  /** A human has just dealt with this peer, here. */
+  #dealtWith(peer: Key): void {
+    this.humanSeen();
+    this.#wired.guard.lift(peer);
   }
 }

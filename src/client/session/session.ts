@@ -1,20 +1,25 @@
 /** Opens a session: the identity, the peers, the state and the buses, each checked, or the reason why it cannot be. */
 
-import { createHash, randomBytes } from "node:crypto";
-import { join } from "node:path";
+import { randomBytes } from "node:crypto";
 import process from "node:process";
-import { parseSessionId, type Key, type SessionId } from "../../protocol/address.ts";
+import { fingerprint, parseSessionId } from "../../protocol/address.ts";
 import { CWD_MAX_BYTES, DEFAULT_LIMITS, GIT_ROOT_MAX_BYTES, type Limits } from "../../protocol/constants.ts";
 import { isName } from "../../protocol/schema.ts";
 import { byteLength, isVisible } from "../../protocol/text.ts";
-import { parseBusUrl, type BusUrl, type BusUrlRefusalCode } from "../bus/bus-url.ts";
+import type { BusUrlRefusalCode } from "../bus/bus-url.ts";
 import { systemTimers, type Timers } from "../bus/timers.ts";
+import { openBudget } from "../state/budget-file.ts";
+import { adoptFormerOf } from "../state/former-pairing.ts";
+import { openPairing } from "../state/open-pairing.ts";
+import { sessionStatePath } from "../state/paths.ts";
 import { openState, type StateRefusal } from "../state/store.ts";
+import { readBusUrls } from "../trust/buses-file.ts";
 import { openIdentity, type IdentityRefusal } from "../trust/identity-file.ts";
 import { PeersFile } from "../trust/peers.ts";
 import type { Agent } from "./agent.ts";
 import type { Incident } from "./notices.ts";
 import { Session } from "./running-session.ts";
+import { settleHanded, type Witness } from "./settle-handed.ts";
 
 export type { Session };
 
@@ -27,17 +32,25 @@ export interface SessionOptions {
   readonly stateDirectory: string;
   /** Origins of buses, separated by commas; the first is preferred, all are used. */
   readonly bus: string;
-  /** What we call ourselves: shown to peers, and to strangers who look at the roster. */
-  readonly name: string;
+  /** Keeps this bus's session in files of its own, named after this; absent: the session's own. */
+  readonly filesOf?: string;
+  /** A bus no longer speaks this version of the client. */
+  readonly onTooOld?: () => void;
+  /** What we call ourselves: shown to peers, and to strangers who look at the roster. Absent: the fingerprint. */
+  readonly name?: string;
   /** The same at every start of the same session; absent: a random one, which finds no inbox again. */
   readonly session?: string;
   /** Shown to contacts alone; left away where it is too long or has invisible characters. */
   readonly cwd?: string;
   readonly git_root?: string;
+  /** What is known of the answers of the process before; absent: nothing. */
+  readonly witness?: Witness;
   /** Takes https buses at private addresses. Default: false. */
   readonly allowPrivate?: boolean;
   /** What requests are signed for, where the bus is dialled at another address than its own. */
   readonly audience?: string;
+  /** How long nothing more must come before a wake is made. Default: a second or two. */
+  readonly wakeCalmMs?: number;
   /** Limits of the bus where they are not the default. */
   readonly limits?: Partial<Limits>;
   /** Default: the system's. */
@@ -51,54 +64,72 @@ export type SessionRefusal =
   | { readonly refused: "identity"; readonly why: IdentityRefusal }
   | { readonly refused: "state"; readonly why: StateRefusal }
   | { readonly refused: "bus_url"; readonly url: string; readonly why: BusUrlRefusalCode }
-  /** Not one bus is named, or more than {@link BUSES_MAX}. */
+  /** Not one bus is named, or more than one bus may have. */
   | { readonly refused: "bus_count"; readonly count: number }
   | { readonly refused: "bad_name" }
   | { readonly refused: "bad_session" };
 
-/** Each costs a socket and a roster look at every send. */
-export const BUSES_MAX = 4;
-
 /** Opens a session. It is not announced, and receives nothing, before `begin()`. Throws where the disk refuses. */
 export async function openSession(options: SessionOptions): Promise<Session | SessionRefusal> {
   const { timers = systemTimers, random = Math.random, limits = {} } = options;
-  if (!isName(options.name)) return { refused: "bad_name" };
+  if (options.name !== undefined && !isName(options.name)) return { refused: "bad_name" };
   const session = parseSessionId(options.session ?? randomBytes(16).toString("hex"));
   if (session === undefined) return { refused: "bad_session" };
-  const urls = readUrls(options);
-  if ("refused" in urls) return urls;
+  const urls = readBusUrls(options.bus, options.allowPrivate === true ? "private" : "public");
+  if ("count" in urls) return { refused: "bus_count", count: urls.count };
+  if ("why" in urls) return { refused: "bus_url", ...urls };
 
   const opened = await openIdentity(options.key);
   if ("refused" in opened) return { refused: "identity", why: opened };
   const { identity, created } = opened;
   const nowMs = timers.now();
   const uid = process.geteuid?.();
-  const path = sessionStatePath(options.stateDirectory, identity.key, session);
+  const directory = options.stateDirectory;
+  // What is shared comes first: a throw behind it leaves no lock.
+  const spent = openBudget(directory, identity.key, nowMs);
+  if ("refusal" in spent) return { refused: "state", why: spent };
+  const { budget } = spent;
+  const paired = openPairing({ directory, me: identity.key, nowMs, uid });
+  if ("refusal" in paired) {
+    budget.close();
+    return { refused: "state", why: paired };
+  }
+  const { pairing } = paired;
+  const path = sessionStatePath(directory, identity.key, session, options.filesOf);
   const kept = openState({ path, nowMs, ...(uid !== undefined && { uid }) });
-  if ("refusal" in kept) return { refused: "state", why: kept };
+  if ("refusal" in kept) {
+    budget.close();
+    pairing.close();
+    return { refused: "state", why: kept };
+  }
   const { state, setAside } = kept;
+  adoptFormerOf(pairing, state.meta, nowMs);
 
   const incidents: Incident[] = [];
   if (created) incidents.push({ what: "new_key" });
-  if (setAside !== undefined) incidents.push({ what: "set_aside", path: setAside });
+  for (const aside of [setAside, spent.setAside, paired.setAside])
+    if (aside !== undefined) incidents.push({ what: "set_aside", path: aside });
   // Told once, and shown by the history from now on.
-  const handed = state.inbox.handed().map(({ seq }) => seq);
-  if (handed.length > 0) incidents.push({ what: "unconfirmed", count: handed.length });
-  state.inbox.confirmHanded(handed);
+  const unconfirmed = state.transaction(() => settleHanded(state.inbox, options.witness));
+  if (unconfirmed > 0) incidents.push({ what: "unconfirmed", count: unconfirmed });
 
   return new Session({
     identity,
     peers: new PeersFile({ path: options.peers, me: identity.key, now: () => timers.now() }),
     state,
+    budget,
+    pairing,
     urls: urls.urls,
     audience: options.audience,
-    name: options.name,
+    name: options.name ?? fingerprint(identity.key),
     session,
     cwd: labelOf(options.cwd, CWD_MAX_BYTES),
     git_root: labelOf(options.git_root, GIT_ROOT_MAX_BYTES),
     limits: { ...DEFAULT_LIMITS, ...limits },
     timers,
     random,
+    wakeCalmMs: options.wakeCalmMs,
+    onTooOld: options.onTooOld,
     incidents,
   });
 }
@@ -106,27 +137,6 @@ export async function openSession(options: SessionOptions): Promise<Session | Se
 /** True if it is not a session. */
 export function isSessionRefusal(value: Agent | SessionRefusal): value is SessionRefusal {
   return "refused" in value;
-}
-
-/**
- * The file of a session: by key and id, so that neither two identities nor two sessions in one folder collide. A file
- * system may not tell upper from lower case, so the digest does.
- */
-export function sessionStatePath(directory: string, key: Key, session: SessionId): string {
-  const digest = createHash("sha256").update(`${key}#${session}`).digest("hex").slice(0, 16);
-  return join(directory, `${session.slice(0, 40)}-${digest}.db`);
-}
-
-function readUrls({ bus, allowPrivate = false }: SessionOptions): { readonly urls: BusUrl[] } | SessionRefusal {
-  const urls = new Map<string, BusUrl>();
-  for (const text of bus.split(",").map((part) => part.trim())) {
-    if (text === "") continue;
-    const url = parseBusUrl(text, { allowPrivate });
-    if ("refusal" in url) return { refused: "bus_url", url: text, why: url.refusal };
-    urls.set(url.origin, url);
-  }
-  const isFew = urls.size >= 1 && urls.size <= BUSES_MAX;
-  return isFew ? { urls: [...urls.values()] } : { refused: "bus_count", count: urls.size };
 }
 
 function labelOf(text: string | undefined, maxBytes: number): string | undefined {

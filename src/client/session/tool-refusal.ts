@@ -3,6 +3,7 @@
 import { fingerprint } from "../../protocol/address.ts";
 import type { Refusal } from "../../protocol/refusal.ts";
 import type { RoutingRefusal } from "../../protocol/routing.ts";
+import { isWholeUnicode } from "../../protocol/text.ts";
 import type { KeyChoice } from "../trust/key-choice.ts";
 import type { LockRefusal } from "../trust/file-lock.ts";
 import type { PairingRefusal } from "../trust/pairing.ts";
@@ -34,9 +35,19 @@ export function ofPeers(refusal: PeerRefusal | PeersFileRefusal | LockRefusal): 
   }
 }
 
-/** A message of our own that has a fault. */
-export function ofMessage({ refused }: Refusal): ToolRefusal {
-  return refused === "bad_text" || refused === "bad_name" ? { code: refused } : { code: "bad_field", detail: refused };
+/** A message of our own that has a fault. @param text what it says, where that may be the fault */
+export function ofMessage({ refused }: Refusal, text?: string): ToolRefusal {
+  switch (refused) {
+    case "bad_name":
+      return { code: refused };
+    case "bad_text":
+      if (text === undefined) return { code: refused };
+      return { code: refused, detail: text === "" ? "empty" : isWholeUnicode(text) ? "too_long" : "not_unicode" };
+    case "too_large":
+      return { code: "bad_text", detail: refused };
+    default:
+      return { code: "bad_field", detail: refused };
+  }
 }
 
 /** A session that must be named, or otherwise. */
@@ -50,7 +61,7 @@ export function ofChoice(choice: KeyChoice, unknown: "unknown_peer" | "unknown_r
   return { code: "ambiguous", candidates: choice.keys.map(fingerprint) };
 }
 
-/** A request that is not there (any more). */
+/** A request that is not there (any more), or is not to be decided now. */
 export function ofPairing({ refused }: PairingRefusal): ToolRefusal {
   return refused === "too_many_requests"
     ? { code: "bad_field", detail: refused }

@@ -8,23 +8,30 @@ import type { BusUrl } from "../bus/bus-url.ts";
 import type { Outgoing } from "../bus/outgoing.ts";
 import type { Introduction } from "../bus/sign-presence.ts";
 import type { Timers } from "../bus/timers.ts";
+import type { BudgetFile } from "../state/budget-file.ts";
+import type { Arrival } from "../state/inbox.ts";
+import type { PairingStore } from "../state/pairing-store.ts";
 import type { State } from "../state/store.ts";
 import type { Identity } from "../trust/identity-file.ts";
-import type { PeerBook } from "../trust/peer-book.ts";
 import type { PeersFile } from "../trust/peers.ts";
 import { Addressing } from "./addressing.ts";
+import { Backlog } from "./backlog.ts";
 import { BusLink, type LinkEars } from "./bus-link.ts";
 import { Correspondence } from "./correspondence.ts";
+import { Departures } from "./departures.ts";
 import { signDraft, type Author } from "./draft.ts";
 import { goodbyeText } from "./goodbye.ts";
+import { Guard } from "./guard.ts";
 import { Incidents } from "./incidents.ts";
 import type { Incident } from "./notices.ts";
 import { Outbox, type Changed } from "./outbox.ts";
 import { PairingDesk } from "./pairing-desk.ts";
 import { PeersWatch } from "./peers-watch.ts";
+import { Reach } from "./reach.ts";
 import { Receiver } from "./receiver.ts";
 import { RosterBook } from "./roster-book.ts";
 import { Sender } from "./sender.ts";
+import { Wakes } from "./wakes.ts";
 import { within } from "./within.ts";
 
 /** What a session is made of, opened and checked. */
@@ -32,6 +39,10 @@ export interface SessionParts {
   readonly identity: Identity;
   readonly peers: PeersFile;
   readonly state: State;
+  /** The loop guard's, shared with the identity's other sessions. */
+  readonly budget: BudgetFile;
+  /** Shared with them too, and with the commands. */
+  readonly pairing: PairingStore;
   readonly urls: readonly BusUrl[];
   readonly audience?: string | undefined;
   readonly name: string;
@@ -41,6 +52,9 @@ export interface SessionParts {
   readonly limits: Limits;
   readonly timers: Timers;
   readonly random: () => number;
+  readonly wakeCalmMs?: number | undefined;
+  /** A bus no longer speaks this version. */
+  readonly onTooOld?: (() => void) | undefined;
   /** What opening them has shown. */
   readonly incidents: readonly Incident[];
 }
@@ -54,12 +68,18 @@ export interface Wiring {
   readonly correspondence: Correspondence;
   readonly pairing: PairingDesk;
   readonly watch: PeersWatch;
+  readonly backlog: Backlog;
   readonly incidents: Incidents;
-  readonly listeners: Set<(unread: number) => void>;
+  readonly departures: Departures;
+  readonly guard: Guard;
+  readonly wakes: Wakes;
   /** The buses are told; resolves when they know, or when that takes too long. */
-  peersChanged(book: PeerBook): Promise<void>;
-  /** Goodbye, unregister, and the end of everything. */
-  end(withinMs: number): Promise<void>;
+  peersChanged(): Promise<void>;
+  readonly reach: Reach;
+  /** Goodbye, unregister, and nothing more of the buses; what is on this machine can still be read. */
+  leave(withinMs: number): Promise<void>;
+  /** Closes the files, behind {@link leave}. */
+  end(): void;
 }
 
 /** Where the summary is kept, so that a restart says the same of itself. */
@@ -69,11 +89,11 @@ const PUBLISH_WAIT_MS = 2_500;
 const PRUNE_EVERY_MS = 86_400_000;
 
 export function wire(parts: SessionParts): Wiring {
-  const { identity, peers, state, urls, session, limits, timers, random, name } = parts;
+  const { identity, peers, state, budget, urls, session, limits, timers, random, name } = parts;
   const me = { key: identity.key, session };
   const author: Author = { ...me, sign: async (bytes) => identity.sign(bytes) };
   const incidents = new Incidents(parts.incidents);
-  const listeners = new Set<(unread: number) => void>();
+  const departures = new Departures();
   let prunedAtMs = timers.now();
 
   const onIncident = (incident: Incident): void => incidents.note(incident);
@@ -91,7 +111,19 @@ export function wire(parts: SessionParts): Wiring {
         onFault(fault);
       }
     },
-    onMessages: (link, items, generation) => receiver.take(link, items, generation),
+    onQueued(link, queued) {
+      if (queued === 0) backlog.settled(link.name);
+      reach.changed();
+    },
+    onAway(link) {
+      backlog.settled(link.name);
+      reach.changed();
+      const { state: at } = link;
+      if (at.at === "stopped" && at.why.by === "client_too_old") parts.onTooOld?.();
+    },
+    onMessages: (link, items, generation) => {
+      void receiver.take(link, items, generation).then(() => backlog.settled(link.name));
+    },
     onGap: (link, { count }) => incidents.note({ what: "gap", bus: link.name, count }),
     onFault,
   };
@@ -113,6 +145,8 @@ export function wire(parts: SessionParts): Wiring {
     return new BusLink({ ...own, introduce: () => introductionOf(parts), contacts: () => watch.contacts(), ears });
   });
   const buses = links.map((link) => link.name);
+  const reach = new Reach(() => links.map((link) => link.state), timers);
+  const backlog = new Backlog(buses, timers);
   const outbox = new Outbox({ state, author, buses: () => buses, random });
   const isPeer = (key: Key): boolean => key === me.key || (watch.contacts()?.includes(key) ?? false);
   const newLifeAtMs = (bus: string): number | undefined => {
@@ -123,24 +157,19 @@ export function wire(parts: SessionParts): Wiring {
   const rosters = new RosterBook(links, timers);
   const addressing = new Addressing({ me: me.key, session, peers, state, rosters, limits });
   const onTold = (msg_id: string): void => incidents.forget(msg_id);
-  const talk = { state, outbox, sender, addressing, timers, session, onIncident, onTold };
+  const nameOf = (peer: Key) => addressing.ref(peer);
+  const guard = new Guard({ ledger: budget, meta: state.meta, timers, nameOf, onIncident });
+  const wakes = new Wakes({ guard, inbox: state.inbox, nameOf, timers, calmMs: parts.wakeCalmMs });
+  const talk = { state, outbox, sender, addressing, timers, session, guard, onTold };
   const correspondence = new Correspondence(talk);
-  const desk = {
-    state,
-    peers,
-    outbox,
-    timers,
-    route: me,
-    name,
-    onPeersChanged: publish,
-    onQueued: () => sender.kick(),
+  const onQueued = (): void => sender.kick();
+  const desk = { me: me.key, pairing: parts.pairing, peers, outbox, timers, session, name, onFault };
+  const pairing = new PairingDesk({ ...desk, onPeersChanged: publish, onQueued });
+  const onMail = (arrivals: readonly Arrival[]): void => wakes.mailCame(arrivals.map(({ from }) => from));
+  const onGoodbye = (peer: Key, wasOurs: boolean): void => {
+    rosters.forget(peer);
+    departures.note({ petname: addressing.ref(peer).petname, wasOurs });
   };
-  const pairing = new PairingDesk(desk);
-  const onMail = (): void => {
-    const unread = state.inbox.unreadCount();
-    for (const listener of listeners) listener(unread);
-  };
-  const onGoodbye = (peer: Key): void => rosters.forget(peer);
   const receiver = new Receiver({ state, peers, pairing, me, limits, timers, onMail, onGoodbye, onFault });
 
   /** A bus is there (again), in this life of its storage. */
@@ -157,6 +186,7 @@ export function wire(parts: SessionParts): Wiring {
     if (timers.now() - prunedAtMs < PRUNE_EVERY_MS) return;
     prunedAtMs = timers.now();
     state.prune(link.clock.now());
+    parts.pairing.prune(link.clock.now());
   }
 
   function publish(): Promise<void> {
@@ -164,21 +194,27 @@ export function wire(parts: SessionParts): Wiring {
     return within(told, PUBLISH_WAIT_MS, undefined, timers);
   }
 
-  async function peersChanged(book: PeerBook): Promise<void> {
+  async function peersChanged(): Promise<void> {
     await publish();
-    await pairing.settle(book);
+    await pairing.settle();
   }
 
-  async function end(withinMs: number): Promise<void> {
+  async function leave(withinMs: number): Promise<void> {
     watch.stop();
     sender.close();
     receiver.close();
+    wakes.close();
     const hasBegun = links.some((link) => link.state.at !== "idle");
     const goodbyes = hasBegun ? await goodbyesOf() : [];
     const left = Promise.all(links.map((link) => link.leave(goodbyes)));
     await within<unknown>(left, withinMs, undefined, timers);
     for (const link of links) link.close();
+  }
+
+  function end(): void {
+    pairing.close();
     state.close();
+    budget.close();
   }
 
   /** To every session that we talk with, also those of our own identity; the latest, if there are too many for one frame. */
@@ -193,7 +229,7 @@ export function wire(parts: SessionParts): Wiring {
     return (await Promise.all(signed)).flat();
   }
 
-  const told = { addressing, incidents, listeners, watch, peersChanged };
+  const told = { leave, reach, addressing, backlog, incidents, departures, guard, wakes, watch, peersChanged };
   return { links, sender, receiver, rosters, correspondence, pairing, end, ...told };
 }
 

@@ -18,7 +18,6 @@ export interface Arrival {
   readonly msg_id: string;
   /** The session that wrote it, where it says so. */
   readonly session?: SessionId;
-  readonly kind: Message["kind"];
   readonly text: string;
   readonly task_id?: string;
   readonly status?: NonNullable<Message["status"]>;
@@ -34,13 +33,16 @@ export interface Arrival {
 }
 
 /** A message on disk. */
-export interface InboxMessage extends Omit<Arrival, "kind"> {
+export interface InboxMessage extends Arrival {
   /** Order of arrival in this session, over both directions. */
   readonly seq: number;
   readonly received_at_ms: number;
   /** Absent: no model has had it. */
   readonly read_at_ms?: number;
 }
+
+/** `duplicate`: the same bytes came before · `conflict`: other bytes came under this id, and stay. */
+export type Newness = "new" | "duplicate" | "conflict";
 
 /** What is known of an unread message without its text. */
 export interface UnreadOfPeer {
@@ -87,12 +89,15 @@ export class InboxTable {
     this.#sequence = sequence;
   }
 
-  /**
-   * Stores a message unless its id is known. Runs in its caller's transaction.
-   * @returns `new` · `duplicate`: the same bytes came before · `conflict`: other bytes came under this id, and stay
-   */
-  add(arrival: Arrival, nowMs: number): "new" | "duplicate" | "conflict" {
-    const { from, msg_id, digest } = arrival;
+  /** Stores a message unless its id is known. Runs in its caller's transaction. */
+  add(arrival: Arrival, nowMs: number): Newness {
+    const newness = this.remember(arrival, nowMs);
+    if (newness === "new") this.#insert(arrival, nowMs);
+    return newness;
+  }
+
+  /** Remembers an id without its message: of one that is no mail, so that it is not heard twice. */
+  remember({ from, msg_id, digest }: Arrival, nowMs: number): Newness {
     const known = this.#database.first<{ digest: string }>(
       "SELECT digest FROM seen WHERE sender = ? AND msg_id = ?",
       from,
@@ -105,22 +110,6 @@ export class InboxTable {
       msg_id,
       digest,
       nowMs,
-    );
-    this.#database.run(
-      `INSERT INTO inbox (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)`,
-      this.#sequence.next(),
-      from,
-      msg_id,
-      arrival.session ?? null,
-      encoder.encode(arrival.text),
-      arrival.task_id ?? null,
-      arrival.status ?? null,
-      arrival.in_reply_to ?? null,
-      arrival.ts,
-      nowMs,
-      digest,
-      arrival.clock_ok ? 1 : 0,
-      arrival.bus,
     );
     return "new";
   }
@@ -176,6 +165,17 @@ export class InboxTable {
     this.#database.run("DELETE FROM handed WHERE seq IN (SELECT value FROM json_each(?))", JSON.stringify(seqs));
   }
 
+  /** The answer that carried these never went out: they are unread, as if nobody had taken them. */
+  giveBack(seqs: readonly number[]): void {
+    const list = JSON.stringify(seqs);
+    const given = "SELECT value FROM json_each(?)";
+    this.#database.run(
+      `UPDATE inbox SET read_at_ms = NULL WHERE seq IN (${given}) AND seq IN (SELECT seq FROM handed)`,
+      list,
+    );
+    this.confirmHanded(seqs);
+  }
+
   /**
    * Messages that were taken by a call whose answer may never have reached the model. They are read, and are not given
    * again: a notice names them, and the history shows them.
@@ -188,6 +188,11 @@ export class InboxTable {
   find(idPrefix: string, max = 8): InboxMessage[] {
     // An upper bound in place of LIKE: ids are ASCII, and `_` is one of their characters.
     return this.#select("msg_id >= ? AND msg_id < ? ORDER BY seq DESC LIMIT ?", idPrefix, `${idPrefix}\u007f`, max);
+  }
+
+  /** All messages above a number, at most `max`, in their order. Marks nothing. */
+  after(seq: number, max: number): InboxMessage[] {
+    return this.#select("seq > ? ORDER BY seq LIMIT ?", seq, max);
   }
 
   /** What a model has had of one peer, the newest first, below `beforeSeq`. */
@@ -213,6 +218,26 @@ export class InboxTable {
         "DELETE FROM inbox WHERE read_at_ms IS NOT NULL AND max(read_at_ms, received_at_ms) <= ? AND seq NOT IN (SELECT seq FROM handed)",
         nowMs - HISTORY_RETAIN_MS,
       )
+    );
+  }
+
+  #insert(arrival: Arrival, nowMs: number): void {
+    const { from, msg_id, digest } = arrival;
+    this.#database.run(
+      `INSERT INTO inbox (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)`,
+      this.#sequence.next(),
+      from,
+      msg_id,
+      arrival.session ?? null,
+      encoder.encode(arrival.text),
+      arrival.task_id ?? null,
+      arrival.status ?? null,
+      arrival.in_reply_to ?? null,
+      arrival.ts,
+      nowMs,
+      digest,
+      arrival.clock_ok ? 1 : 0,
+      arrival.bus,
     );
   }
 

@@ -1,41 +1,20 @@
 /**
- * Knocks and their answers, both ways. Never mail: a stranger's words reach no model, only a name reaches the human.
+ * The last knock of each stranger that our operator was shown: a bus may bring it again, to another of our sessions too,
+ * and once it is decided it must not knock anew.
  *
- * One row a peer, direction and kind, so a stranger who knocks for ever takes one place, and KNOCKS_KEPT_MAX bounds
- * those with many keys. The row stays after it was handled, so that a redelivery does not knock again.
+ * One row a key, so a stranger who knocks for ever takes one place; those with many keys are bounded by what may wait.
  */
 
-import type { Key, SessionId } from "../../protocol/address.ts";
-import { DEFAULT_LIMITS } from "../../protocol/constants.ts";
+import type { Key } from "../../protocol/address.ts";
 import type { Database } from "./database.ts";
-import { KNOCKS_KEPT_MAX } from "./retention.ts";
+import { SEEN_RETAIN_MS } from "./retention.ts";
 
 export interface Knock {
-  /** `in`: it came to us. `out`: we made it. */
-  readonly direction: "in" | "out";
-  readonly peer: Key;
-  readonly kind: "pair_request" | "pair_accept";
-  /** What the knocker calls itself; for the human's eyes alone. */
-  readonly name: string;
+  readonly key: Key;
   readonly msg_id: string;
-  readonly session?: SessionId;
-  readonly bus: string;
   /** The signer's clock. */
   readonly ts: number;
 }
-
-export interface KeptKnock extends Knock {
-  readonly at_ms: number;
-  /** Absent: the human, or the pairing, has not dealt with it. */
-  readonly handled_at_ms?: number;
-}
-
-type KnockRow = Omit<KeptKnock, "session" | "handled_at_ms"> & {
-  session: SessionId | null;
-  handled_at_ms: number | null;
-};
-
-const COLUMNS = "direction, peer, kind, name, msg_id, session, bus, ts, at_ms, handled_at_ms";
 
 export class KnockTable {
   readonly #database: Database;
@@ -44,79 +23,36 @@ export class KnockTable {
     this.#database = database;
   }
 
+  /** True if this very knock is the last of its key. */
+  knows(key: Key, msg_id: string): boolean {
+    return this.#last(key)?.msg_id === msg_id;
+  }
+
   /**
-   * Keeps a knock; a newer one of the same peer replaces the older. May run in its caller's transaction.
-   * @returns `duplicate`: this one, or a newer, is kept · `full`: too many wait for the human; it is not kept
+   * False for what came before, and for what its signer has made a newer one of. Signed later under the same id it is
+   * new: the original's clients keep the id of a knock that nobody answered.
    */
-  add(knock: Knock, nowMs: number): "new" | "duplicate" | "full" {
-    const { direction, peer, kind } = knock;
-    const kept = this.#database.first<{ msg_id: string; ts: number; handled_at_ms: number | null }>(
-      "SELECT msg_id, ts, handled_at_ms FROM knock WHERE direction = ? AND peer = ? AND kind = ?",
-      direction,
-      peer,
-      kind,
-    );
-    if (kept && (kept.msg_id === knock.msg_id || kept.ts > knock.ts)) return "duplicate";
-    const takesPlace = direction === "in" && !(kept && kept.handled_at_ms === null);
-    if (takesPlace && this.waiting(nowMs).length >= KNOCKS_KEPT_MAX) return "full";
+  isNew({ key, msg_id, ts }: Knock): boolean {
+    const last = this.#last(key);
+    return !last || last.ts < ts || (last.ts === ts && last.msg_id !== msg_id);
+  }
+
+  keep({ key, msg_id, ts }: Knock, nowMs: number): void {
     this.#database.run(
-      `INSERT OR REPLACE INTO knock (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)`,
-      direction,
-      peer,
-      kind,
-      knock.name,
-      knock.msg_id,
-      knock.session ?? null,
-      knock.bus,
-      knock.ts,
+      "INSERT OR REPLACE INTO knock (key, msg_id, ts, at_ms) VALUES (?, ?, ?, ?)",
+      key,
+      msg_id,
+      ts,
       nowMs,
     );
-    return "new";
   }
 
-  /** What came and waits, the oldest first: requests for the human, answers for the pairing. */
-  waiting(nowMs: number): KeptKnock[] {
-    return this.#database
-      .all<KnockRow>(
-        `SELECT ${COLUMNS} FROM knock WHERE direction = 'in' AND handled_at_ms IS NULL AND at_ms > ? ORDER BY at_ms, peer`,
-        nowMs - DEFAULT_LIMITS.KNOCK_RETAIN_MS,
-      )
-      .map(toKnock);
-  }
-
-  /** Our own knock at a peer that is still open; an answer without one is to be ignored. */
-  made(peer: Key, nowMs: number): KeptKnock | undefined {
-    const row = this.#database.first<KnockRow>(
-      `SELECT ${COLUMNS} FROM knock
-       WHERE direction = 'out' AND peer = ? AND kind = 'pair_request' AND handled_at_ms IS NULL AND at_ms > ?`,
-      peer,
-      nowMs - DEFAULT_LIMITS.MESSAGE_RETAIN_MS,
-    );
-    return row && toKnock(row);
-  }
-
-  /** Accepted, rejected or ignored. @returns false: there was none that waited */
-  handle(direction: Knock["direction"], peer: Key, kind: Knock["kind"], nowMs: number): boolean {
-    const changed = this.#database.run(
-      "UPDATE knock SET handled_at_ms = ? WHERE direction = ? AND peer = ? AND kind = ? AND handled_at_ms IS NULL",
-      nowMs,
-      direction,
-      peer,
-      kind,
-    );
-    return changed > 0;
-  }
-
-  /** Lets go what nobody can answer or redeliver any more. */
+  /** Lets go what no bus can bring again. */
   prune(nowMs: number): number {
-    return this.#database.run("DELETE FROM knock WHERE at_ms <= ?", nowMs - DEFAULT_LIMITS.DEDUPE_RETAIN_MS);
+    return this.#database.run("DELETE FROM knock WHERE at_ms <= ?", nowMs - SEEN_RETAIN_MS);
   }
-}
 
-function toKnock({ session, handled_at_ms, ...row }: KnockRow): KeptKnock {
-  return {
-    ...row,
-    ...(session === null ? {} : { session }),
-    ...(handled_at_ms === null ? {} : { handled_at_ms }),
-  };
+  #last(key: Key): { readonly msg_id: string; readonly ts: number } | undefined {
+    return this.#database.first<{ msg_id: string; ts: number }>("SELECT msg_id, ts FROM knock WHERE key = ?", key);
+  }
 }

@@ -1,17 +1,17 @@
 /**
- * Opens a session's file: who may read it, one process at a time, no schema of the future, and a broken file set aside.
- * Nothing is ever deleted or truncated here.
+ * Opens a file of ours: who may read it, no schema of the future, and a broken file set aside. One process at a time
+ * does so, and it alone has the file until it lets go of the lock. Nothing is ever deleted or truncated here.
  */
 
 import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, renameSync, statSync, type Stats } from "node:fs";
 import { dirname } from "node:path";
 import { Database, SQLITE, sqliteCode } from "./database.ts";
-import { migrate, readSchema, STEPS } from "./schema.ts";
+import { migrate, readSchema, type Schema } from "./schema.ts";
 import { lockSession, type SessionLock } from "./session-lock.ts";
 
-/** Why a session's file is not opened. */
+/** Why a file is not opened. */
 export type StateRefusal =
-  /** Another process runs this session. */
+  /** Another process has it: for a session's file, it runs that session. */
   | { readonly refusal: "in_use"; readonly path: string }
   /** A later version of this client wrote it; `found` and `known` are schema steps. */
   | { readonly refusal: "newer_schema"; readonly path: string; readonly found: number; readonly known: number }
@@ -30,27 +30,33 @@ export interface OpenFile {
 /** Up to this size every page is checked at the start (a second at most); above it, only what opening reads. */
 const CHECK_MAX_BYTES = 64 * 1_048_576;
 
-/**
- * @param uid of this process, where the system has one: directory and files must be its own
- * @param steps the schema; given only by tests
- */
-export function openFile(path: string, nowMs: number, uid?: number, steps = STEPS): OpenFile | StateRefusal {
+export interface OpenRequest {
+  readonly path: string;
+  readonly schema: Schema;
+  readonly nowMs: number;
+  /** Of this process, where the system has one: directory and files must be its own. */
+  readonly uid?: number | undefined;
+  /** How long another may have it before it counts as in use. */
+  readonly lockWaitMs?: number;
+}
+
+export function openFile({ path, schema, nowMs, uid, lockWaitMs }: OpenRequest): OpenFile | StateRefusal {
   const lockPath = `${path}.lock`;
   const unsafe = makePrivate(dirname(path), [path, lockPath], uid);
   if (unsafe) return { refusal: "unsafe_path", ...unsafe };
-  const lock = lockSession(lockPath);
+  const lock = lockSession(lockPath, lockWaitMs);
   if (lock === "in_use") return { refusal: "in_use", path };
   if (lock === "not_ours") return { refusal: "unsafe_path", path: lockPath, why: "foreign_lock" };
   try {
-    const first = openDatabase(path, steps);
-    if (first !== "broken") return finish(first, lock, path, steps);
+    const first = openDatabase(path, schema);
+    if (first !== "broken") return finish(first, lock, path, schema);
     // The log first: a new file must never meet the log of the old one.
     const setAside = `${path}.broken-${nowMs}`;
     for (const suffix of ["-wal", "-shm", ""]) moveAside(`${path}${suffix}`, `${setAside}${suffix}`);
     createPrivate(path);
-    const second = openDatabase(path, steps);
+    const second = openDatabase(path, schema);
     if (second === "broken") throw new Error("a new state file cannot be read back");
-    return { ...finish(second, lock, path, steps), setAside };
+    return { ...finish(second, lock, path, schema), setAside };
   } catch (fault) {
     lock.release();
     throw fault;
@@ -61,7 +67,7 @@ function finish(
   opened: Database | number,
   lock: SessionLock,
   path: string,
-  steps: readonly string[],
+  { steps }: Schema,
 ): OpenFile | StateRefusal {
   if (opened instanceof Database) return { database: opened, lock };
   lock.release();
@@ -69,13 +75,13 @@ function finish(
 }
 
 /** @returns the database, brought to our schema; the step of a newer one, untouched; or that it is no database of ours */
-function openDatabase(path: string, steps: readonly string[]): Database | number | "broken" {
+function openDatabase(path: string, schema: Schema): Database | number | "broken" {
   const database = new Database(path);
   try {
-    // Readers of other processes may hold the file for a moment; another writer is kept out by the lock.
+    // Others may hold the file for a moment.
     database.exec("PRAGMA busy_timeout = 5000");
-    const { step, isOurs } = readSchema(database);
-    if (step > steps.length && isOurs) {
+    const { step, isOurs } = readSchema(database, schema);
+    if (step > schema.steps.length && isOurs) {
       database.close();
       return step;
     }
@@ -85,7 +91,7 @@ function openDatabase(path: string, steps: readonly string[]): Database | number
     }
     // FULL: in WAL mode less would lose the last commits with the power, after the bus was acked.
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF");
-    migrate(database, step, steps);
+    migrate(database, step, schema);
     return database;
   } catch (fault) {
     database.close();

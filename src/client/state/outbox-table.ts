@@ -109,6 +109,11 @@ export class OutboxTable {
     );
   }
 
+  /** All messages above a number, at most `max`, in their order. */
+  after(seq: number, max: number): Outgoing[] {
+    return this.#select("seq > ? ORDER BY seq LIMIT ?", seq, max);
+  }
+
   /** What was written to one peer, the newest first, below `beforeSeq`. */
   writtenTo(peer: Key, beforeSeq: number, max: number): Outgoing[] {
     return this.#select("peer = ? AND seq < ? ORDER BY seq DESC LIMIT ?", peer, beforeSeq, max);

@@ -13,6 +13,3 @@ export const SEEN_RETAIN_MS = DEFAULT_LIMITS.MESSAGE_RETAIN_MS + DEFAULT_LIMITS.
 
 /** Messages that were read, and those sent whose end is known, stay this long in the history; closed tasks too. */
 export const HISTORY_RETAIN_MS = 90 * DAY;
-
-/** Knocks of strangers kept at a time. A bus holds KNOCKS_MAX, but each ack makes room there for the next. */
-export const KNOCKS_KEPT_MAX = 64;

@@ -1,5 +1,5 @@
 /**
- * The tables of a session's file, as numbered steps. Append only: a step that ran somewhere is never edited.
+ * The tables of our files, as numbered steps. Append only: a step that ran somewhere is never edited.
  *
  * Text that may hold any character is a BLOB of UTF-8: Node before 24 reads TEXT only up to its first NUL.
  * Instants are Unix milliseconds. `seq` is one order over inbox and outbox, which is the order of the history.
@@ -7,10 +7,17 @@
 
 import type { Database } from "./database.ts";
 
-/** "ILNK": tells our file from any other SQLite database. */
-export const APPLICATION_ID = 0x494c4e4b;
+/** One kind of file. */
+export interface Schema {
+  /** Tells our file from any other SQLite database, and from one of our other kinds. */
+  readonly applicationId: number;
+  readonly steps: readonly string[];
+}
 
-export const STEPS: readonly string[] = [
+/** Where a session's first step kept its pairing, and its second leaves the knocks; to be moved to the identity's file. */
+export const FORMER = { pairing: "pairing", knocks: "knocks" } as const;
+
+const SESSION_STEPS: readonly string[] = [
   `
   CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
@@ -99,22 +106,57 @@ export const STEPS: readonly string[] = [
   CREATE TABLE counter (name TEXT PRIMARY KEY, tokens REAL NOT NULL, at_ms INTEGER NOT NULL, dry INTEGER NOT NULL)
     STRICT, WITHOUT ROWID;
   `,
+  // Pairing is the identity's: what a session's file held of it is handed over by state/former-pairing.ts.
+  `
+  INSERT INTO meta (name, value)
+    SELECT '${FORMER.knocks}', json_group_array(json_object('key', peer, 'msg_id', msg_id, 'ts', ts, 'at_ms', at_ms))
+    FROM knock WHERE direction = 'in' AND kind = 'pair_request' HAVING count(*) > 0;
+  DROP TABLE knock;
+  DROP TABLE counter; -- the budgets are the identity's too: state/budget-file.ts
+  `,
 ];
 
+/** "ILNK": one session's inbox, outbox and talk. */
+export const SESSION_SCHEMA: Schema = { applicationId: 0x494c4e4b, steps: SESSION_STEPS };
+
+/** "ILNP": how an identity and others come to trust each other; all its sessions and commands share it. */
+export const PAIRING_SCHEMA: Schema = {
+  applicationId: 0x494c4e50,
+  steps: [
+    `
+  CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE pairing (
+    part TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (part, key)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE knock (
+    key TEXT PRIMARY KEY,
+    msg_id TEXT NOT NULL,
+    ts INTEGER NOT NULL,
+    at_ms INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  `,
+  ],
+};
+
 /** How far a file is, and whether it is ours. A file without a schema is nobody's yet. */
-export function readSchema(database: Database): { step: number; isOurs: boolean } {
+export function readSchema(database: Database, { applicationId }: Schema): { step: number; isOurs: boolean } {
   const step = database.first<{ user_version: number }>("PRAGMA user_version")!.user_version;
   const id = database.first<{ application_id: number }>("PRAGMA application_id")!.application_id;
   const tables = database.first<{ n: number }>("SELECT count(*) AS n FROM sqlite_schema")!.n;
-  return { step, isOurs: id === APPLICATION_ID || (id === 0 && step === 0 && tables === 0) };
+  return { step, isOurs: id === applicationId || (id === 0 && step === 0 && tables === 0) };
 }
 
 /** Runs the steps that a file lacks, each whole or not at all. */
-export function migrate(database: Database, done: number, steps = STEPS): void {
+export function migrate(database: Database, done: number, { applicationId, steps }: Schema): void {
   for (let step = done; step < steps.length; step++) {
     database.transaction(() => {
       database.exec(steps[step]!);
-      database.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${step + 1}`);
+      database.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${step + 1}`);
     });
   }
 }

@@ -20,15 +20,16 @@ export interface SessionLock {
 const LOCK_WAIT_MS = 200;
 
 /**
- * Takes the lock, or says after {@link LOCK_WAIT_MS} that another has it.
+ * Takes the lock, or says after a wait that another has it.
  * @param path of the lock's file, made where there is none, and never removed: removing it would race with the next
+ * @param waitMs blocks the process; longer only for a lock that nobody holds for long
  * @returns `in_use` while another process, running or stopped, holds it; `not_ours` if the file is something else
  */
-export function lockSession(path: string): SessionLock | "in_use" | "not_ours" {
+export function lockSession(path: string, waitMs = LOCK_WAIT_MS): SessionLock | "in_use" | "not_ours" {
   const file = new Database(path);
   try {
     // The journal in memory, for nothing is ever written.
-    file.exec(`PRAGMA busy_timeout = ${LOCK_WAIT_MS}; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE`);
+    file.exec(`PRAGMA busy_timeout = ${waitMs}; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE`);
   } catch (fault) {
     file.close();
     const code = sqliteCode(fault);

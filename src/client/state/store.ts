@@ -7,15 +7,14 @@
 
 import type { Key } from "../../protocol/address.ts";
 import type { Database } from "./database.ts";
-import { CounterTable } from "./counters.ts";
 import { readHistory, type HistoryPage } from "./history.ts";
-import { InboxTable, type Arrival } from "./inbox.ts";
-import { KnockTable, type Knock } from "./knocks.ts";
+import { InboxTable, type Arrival, type Newness } from "./inbox.ts";
 import { MetaTable } from "./meta.ts";
 import { openFile, type StateRefusal } from "./open-file.ts";
 import { OutboxTable } from "./outbox-table.ts";
 import { RouteTable } from "./routes.ts";
 import { Sequence } from "./sequence.ts";
+import { SESSION_SCHEMA } from "./schema.ts";
 import type { SessionLock } from "./session-lock.ts";
 import { TaskTable } from "./tasks.ts";
 
@@ -39,16 +38,12 @@ export interface OpenedState {
 export interface Reception {
   readonly from: Key;
   readonly msg_id: string;
-  /**
-   * `new`: on disk now · `duplicate`: it was · `conflict`: other bytes came under this id before, and stay ·
-   * `full`: a knock beyond what waits for the human, not kept.
-   */
-  readonly verdict: "new" | "duplicate" | "conflict" | "full";
+  readonly verdict: Newness;
 }
 
 /** Opens, or makes, a session's file. Throws where the disk refuses. */
 export function openState({ path, nowMs, uid }: OpenOptions): OpenedState | StateRefusal {
-  const opened = openFile(path, nowMs, uid);
+  const opened = openFile({ path, schema: SESSION_SCHEMA, nowMs, uid });
   if ("refusal" in opened) return opened;
   const { database, lock, setAside } = opened;
   return { state: new State(database, lock), ...(setAside === undefined ? {} : { setAside }) };
@@ -58,9 +53,7 @@ export class State {
   readonly inbox: InboxTable;
   readonly outbox: OutboxTable;
   readonly routes: RouteTable;
-  readonly knocks: KnockTable;
   readonly tasks: TaskTable;
-  readonly counters: CounterTable;
   readonly meta: MetaTable;
   readonly #database: Database;
   readonly #lock: SessionLock;
@@ -73,22 +66,19 @@ export class State {
     this.inbox = new InboxTable(database, sequence);
     this.outbox = new OutboxTable(database, sequence);
     this.routes = new RouteTable(database);
-    this.knocks = new KnockTable(database);
     this.tasks = new TaskTable(database);
-    this.counters = new CounterTable(database);
     this.meta = new MetaTable(database);
   }
 
   /**
-   * Takes what the gate let in: messages, knocks, and what follows from them for tasks and sticky routes, all or nothing.
+   * Takes what the gate let in, and what follows from it for tasks and sticky routes, all or nothing.
    * When it returns everything is on disk, and only then may the bus be acked.
    */
   receive(arrivals: readonly Arrival[], nowMs: number): Reception[] {
     return this.transaction(() =>
       arrivals.map((arrival) => {
-        const { from, msg_id, kind } = arrival;
-        const verdict = kind === "message" ? this.#take(arrival, nowMs) : this.#takeKnock(arrival, kind, nowMs);
-        return { from, msg_id, verdict };
+        const { from, msg_id } = arrival;
+        return { from, msg_id, verdict: this.#take(arrival, nowMs) };
       }),
     );
   }
@@ -109,9 +99,7 @@ export class State {
    * @returns rows removed
    */
   prune(nowMs: number): number {
-    return this.transaction(
-      () => this.inbox.prune(nowMs) + this.outbox.prune(nowMs) + this.knocks.prune(nowMs) + this.tasks.prune(nowMs),
-    );
+    return this.transaction(() => this.inbox.prune(nowMs) + this.outbox.prune(nowMs) + this.tasks.prune(nowMs));
   }
 
   /** Closes the file, then lets the next process have it. */
@@ -129,14 +117,5 @@ export class State {
       this.tasks.step(from, task_id, msg_id, status === undefined ? { by: "peer" } : { by: "peer", status }, nowMs);
     }
     return verdict;
-  }
-
-  #takeKnock(
-    { from, text, msg_id, session, bus, ts }: Arrival,
-    kind: Knock["kind"],
-    nowMs: number,
-  ): Reception["verdict"] {
-    const knock = { direction: "in", peer: from, kind, name: text, msg_id, bus, ts } as const;
-    return this.knocks.add(session === undefined ? knock : { ...knock, session }, nowMs);
   }
 }

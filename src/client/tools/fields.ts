@@ -1,4 +1,8 @@
-/** Parts of schemas that several tools share, and how facts are written into them. */
+/**
+ * Parts of schemas that several tools share, and how facts are written into them.
+ *
+ * A check whose fault the session has a code for gives that code as its message, so that it is the same wherever it is found.
+ */
 
 import * as z from "zod/v4";
 import { SUMMARY_MAX_BYTES, TASK_ID_MAX_BYTES } from "../../protocol/constants.ts";
@@ -19,7 +23,11 @@ export const inputs = {
     .describe("The peer: petname from list_peers, fingerprint or key; `self` for another session of this identity"),
   msgId: z.string().min(1).max(64).describe("The msg_id, or a beginning of it that no other has"),
   taskId: z.string().min(1).max(TASK_ID_MAX_BYTES).describe("The task's id, exactly as it was given"),
-  petname: z.string().min(1).max(64).describe("What the peer is to be called on this machine; 1 to 64 bytes"),
+  petname: z
+    .string()
+    .min(1, "bad_name")
+    .max(64, "bad_name")
+    .describe("What the peer is to be called on this machine; 1 to 64 bytes"),
   summary: z
     .string()
     .max(SUMMARY_MAX_BYTES)
@@ -53,11 +61,13 @@ export const sentFields = z.object({
     .describe("Who is there: away_stale and gone may never read it; unknown: the roster could not be read"),
   age_ms: z.int().min(0).optional().describe("Time since the recipient's last sign of life"),
   live_sibling: z.string().optional().describe("Another session of the same identity that is live"),
+  task_id: z.string().optional().describe("The whole id of the task that it is about, escaped as in JSON"),
+  in_reply_to: z.string().optional().describe("The whole msg_id that it answers, escaped as in JSON"),
   feedback: outputs.feedback,
 });
 
 export function sentAnswer(sent: Sent, nowMs: number): Answer<z.output<typeof sentFields>> {
-  const { peer, msg_id, life, route } = sent;
+  const { peer, msg_id, life, route, task_id, in_reply_to } = sent;
   const feedback = sentFeedback(sent, nowMs);
   const session = route.to === "identity" ? undefined : route.session;
   const fields = {
@@ -68,6 +78,8 @@ export function sentAnswer(sent: Sent, nowMs: number): Answer<z.output<typeof se
     recipient: tierOf(route),
     ...(route.to === "session" && { age_ms: wholeMs(route.age_ms) }),
     ...(route.to === "session" && route.live_sibling !== undefined && { live_sibling: route.live_sibling }),
+    ...(task_id !== undefined && { task_id: shown(task_id) }),
+    ...(in_reply_to !== undefined && { in_reply_to: shown(in_reply_to) }),
     feedback,
   };
   return { text: feedback, fields };

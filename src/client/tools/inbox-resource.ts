@@ -10,8 +10,20 @@ import { isFailure, type Opening } from "./opening.ts";
 
 export const INBOX_URI = "interlink://inbox";
 
-/** @returns tells the client that the inbox changed, if it wants to know */
-export function offerInbox(server: McpServer, era: "legacy" | "modern", opening: Opening): () => Promise<void> {
+export interface InboxWatch {
+  /** True while the client wants to know of changes. */
+  readonly isWatched: () => boolean;
+  /** Tells it of one. */
+  readonly update: () => Promise<void>;
+}
+
+/** @param isListening whether a modern client listens to this resource; an older one subscribes to it here */
+export function offerInbox(
+  server: McpServer,
+  era: "legacy" | "modern",
+  opening: Opening,
+  isListening: () => boolean,
+): InboxWatch {
   server.registerResource(
     "inbox",
     INBOX_URI,
@@ -27,8 +39,7 @@ export function offerInbox(server: McpServer, era: "legacy" | "modern", opening:
     },
   );
   const update = () => server.server.sendResourceUpdated({ uri: INBOX_URI });
-  // Whoever did not listen is passed over by the SDK.
-  if (era === "modern") return update;
+  if (era === "modern") return { isWatched: isListening, update };
 
   let isSubscribed = false;
   server.server.setRequestHandler("resources/subscribe", ({ params }) => {
@@ -39,9 +50,7 @@ export function offerInbox(server: McpServer, era: "legacy" | "modern", opening:
     if (params.uri === INBOX_URI) isSubscribed = false;
     return {};
   });
-  return async () => {
-    if (isSubscribed) await update();
-  };
+  return { isWatched: () => isSubscribed, update };
 }
 
 function countsOf({ unread, pending }: WhoAmI): object {

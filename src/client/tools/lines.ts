@@ -6,8 +6,10 @@
  */
 
 import type { Key } from "../../protocol/address.ts";
+import type { BusShown } from "../session/buses.ts";
 import type { Discovered, DiscoveredSession, PeerRef, Shown, TaskShown } from "../session/agent.ts";
 import type { Life } from "../session/outbox-policy.ts";
+import type { WakeStanding } from "../wake/standing.ts";
 import { ageOf } from "./ages.ts";
 import { cutEscaped, cutToRoom, isoOf, jsonLine, type Room } from "./escape.ts";
 
@@ -56,9 +58,10 @@ function messageLine(message: Shown, body: string, more: object = {}): string {
 }
 
 function provenanceOf(message: Shown): object {
-  const { from, session, msg_id, task_id, status, in_reply_to, sent_at_ms, received_at_ms, clock_ok } = message;
+  const { bus, from, session, msg_id, task_id, status, in_reply_to, sent_at_ms, received_at_ms, clock_ok } = message;
   return {
     interlink: 1,
+    ...(bus !== undefined && { bus }),
     from: from.petname,
     key: from.fingerprint,
     ...(session !== undefined && { session }),
@@ -116,7 +119,12 @@ type DiscoveredIdentity = Discovered["identities"][number];
  * One session of an identity. Of a stranger only the claimed name is shown, and as a claim: what else it says of itself
  * is for those who trust it.
  */
-export function sessionLine(identity: DiscoveredIdentity, session: DiscoveredSession): string {
+export function sessionLine(
+  identity: DiscoveredIdentity,
+  session: DiscoveredSession,
+  /** Of our own session only. */
+  wake?: WakeStanding,
+): string {
   const { key, fingerprint, peer } = identity;
   const { name, cwd, git_root, summary, presence, age_ms, connected, is_us } = session;
   const isKnown = peer !== undefined || is_us;
@@ -133,6 +141,7 @@ export function sessionLine(identity: DiscoveredIdentity, session: DiscoveredSes
     last_seen: ageOf(age_ms),
     age_ms,
     connected,
+    ...(wake && { wake_path: wake.path, wake_proof: wake.proof }),
     claimed_name: name,
     ...(isKnown && cwd !== undefined && { cwd }),
     ...(isKnown && git_root !== undefined && { git_root }),
@@ -143,6 +152,22 @@ export function sessionLine(identity: DiscoveredIdentity, session: DiscoveredSes
 /** A peer as the human named it. */
 export function peerLine({ petname, key, fingerprint }: { petname: string; key: Key; fingerprint: string }): string {
   return jsonLine({ interlink: 1, kind: "peer", peer: petname, key: fingerprint, public_key: key });
+}
+
+/** A bus, by the user's own name for it. */
+export function busLine({ name, address, role, connection, reason, fingerprint, unread, pending }: BusShown): string {
+  return jsonLine({
+    interlink: 1,
+    kind: "bus",
+    bus: name,
+    address,
+    role,
+    connection,
+    ...(reason !== undefined && { reason }),
+    ...(fingerprint !== undefined && { key: fingerprint }),
+    unread,
+    pending,
+  });
 }
 
 /** A task that is open; its id may be the peer's own words. */

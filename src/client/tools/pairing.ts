@@ -4,8 +4,10 @@
  */
 
 import * as z from "zod/v4";
-import { fingerprint as fingerprintOf, parseKey } from "../../protocol/address.ts";
+import { fingerprint as fingerprintOf, parseKey, type Key } from "../../protocol/address.ts";
+import type { Agent, PairRequestShown, ToolRefusal } from "../session/agent.ts";
 import { Operator } from "../trust/operator.ts";
+import { refusePetname, SELF } from "../trust/petname.ts";
 import { askOperator } from "./ask-operator.ts";
 import { shown } from "./escape.ts";
 import { inputs, outputs, wholeMs } from "./fields.ts";
@@ -21,6 +23,17 @@ const OPERATOR_ONLY =
 const REQUEST = z.string().min(8).max(64).describe("Fingerprint from list_pair_requests, or the whole key");
 
 const LOCAL_TRUST = { readOnlyHint: false, idempotentHint: true, openWorldHint: false } as const;
+
+/** Why a key cannot get a name. Found before the human is asked, who would decide on what cannot be done. */
+async function refuseName(agent: Agent, petname: string, key: Key): Promise<ToolRefusal | undefined> {
+  if (refusePetname(petname) !== undefined) return { code: "bad_name" };
+  const named = await agent.findPeer(petname);
+  if (!isNo(named) && named.key !== key) return { code: "petname_taken" };
+  const known = await agent.findPeer(key);
+  if (isNo(known) || known.petname === petname) return undefined;
+  if (known.petname === SELF) return { code: "oneself" };
+  return { code: "petname_taken", candidates: [known.petname], detail: "key_known" };
+}
 
 const listPeers = tool({
   name: "list_peers",
@@ -45,8 +58,8 @@ const requestPair = tool({
   input: z.strictObject({
     key: z
       .string()
-      .min(8)
-      .max(64)
+      .min(8, "bad_key")
+      .max(64, "bad_key")
       .describe("Whom: fingerprint or public_key from discover, or a key that you were given"),
     petname: inputs.petname,
   }),
@@ -91,12 +104,13 @@ const listPairRequests = tool({
       .array(
         z.object({
           key: z.string().describe("Fingerprint"),
+          what: z.enum(["knock", "answer"]).describe("knock: a stranger asks; answer: a yes to your own request_pair"),
           age_ms: z.int().min(0).describe("How long it has waited"),
           command: z.string().describe("What the operator types, with a name of their choice in place of PETNAME"),
         }),
       )
       .describe("The requests, the oldest first"),
-    list_command: z.string().describe("The command that shows the operator the names"),
+    list_command: z.string().optional().describe("The command that shows the operator the names"),
   }),
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   async act(_args, { agent, now }) {
@@ -106,16 +120,22 @@ const listPairRequests = tool({
       text: pairRequestsText(requests, nowMs),
       fields: {
         count: requests.length,
-        requests: requests.map(({ fingerprint, at_ms }) => ({
+        requests: requests.map(({ fingerprint, what, at_ms }) => ({
           key: fingerprint,
+          what,
           age_ms: wholeMs(nowMs - at_ms),
           command: acceptTemplate(fingerprint),
         })),
-        list_command: commandOf.list(),
+        ...(requests.length > 0 && { list_command: commandOf.list() }),
       },
     };
   },
 });
+
+/** Which request it is: the same key may knock anew, by another name, while the operator looks. */
+function subjectOf({ request_id, what, at_ms }: PairRequestShown): readonly string[] {
+  return [request_id, what, String(at_ms)];
+}
 
 /** What a change of trust is answered with. */
 const trusted = z.object({
@@ -134,9 +154,11 @@ const acceptPair = tool({
   async act({ fingerprint, petname }, call) {
     const request = await call.agent.findPairRequest(fingerprint);
     if (isNo(request)) return request;
+    const refused = await refuseName(call.agent, petname, request.key);
+    if (refused) return refused;
     const operator = await askOperator(call, {
       key: request.key,
-      subject: ["accept_pair", request.request_id, petname],
+      subject: ["accept_pair", ...subjectOf(request), petname],
       message: questionFor.accept(request, petname),
       command: commandOf.accept(request.fingerprint, petname),
     });
@@ -160,7 +182,7 @@ const rejectPair = tool({
     if (isNo(request)) return request;
     const operator = await askOperator(call, {
       key: request.key,
-      subject: ["reject_pair", request.request_id],
+      subject: ["reject_pair", ...subjectOf(request)],
       message: questionFor.reject(request),
       command: commandOf.reject(request.fingerprint),
     });
@@ -178,13 +200,15 @@ const addPeer = tool({
   description: `Trust a key that was exchanged by another way, without a request. ${OPERATOR_ONLY}`,
   input: z.strictObject({
     petname: inputs.petname,
-    key: z.string().min(1).max(64).describe("The whole key: 43 characters of base64url"),
+    key: z.string().min(1, "bad_key").max(64, "bad_key").describe("The whole key: 43 characters of base64url"),
   }),
   output: trusted,
   annotations: { ...LOCAL_TRUST, destructiveHint: false },
   async act({ petname, key: text }, call) {
     const key = parseKey(text);
     if (!key) return { code: "bad_key" } as const;
+    const refused = await refuseName(call.agent, petname, key);
+    if (refused) return refused;
     const operator = await askOperator(call, {
       key,
       subject: ["add_peer", petname],
@@ -209,6 +233,7 @@ const removePeer = tool({
   async act({ petname }, call) {
     const peer = await call.agent.findPeer(petname);
     if (isNo(peer)) return peer;
+    if (peer.petname === SELF) return { code: "oneself" };
     const operator = await askOperator(call, {
       key: peer.key,
       subject: ["remove_peer", peer.petname],

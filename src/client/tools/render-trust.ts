@@ -1,5 +1,6 @@
 /**
- * PURE. What is said of trust: to the human, who sees what a stranger claims, and to the model, who does not.
+ * PURE. What the operator decides, in words: for the human, who sees what a stranger claims, and for the model, who does
+ * not.
  */
 
 import type { PairRequestShown, PeerRef } from "../session/agent.ts";
@@ -7,7 +8,7 @@ import { ageOf } from "./ages.ts";
 import { quoted } from "./escape.ts";
 import { counted, nameOf } from "./render.ts";
 
-/** The commands by which an operator changes trust, exactly as they are typed. */
+/** The commands by which an operator decides, exactly as they are typed. */
 export const commandOf = {
   accept: (fingerprint: string, petname: string) =>
     `interlink-edge pair accept ${fingerprint} --as${petname.startsWith("-") ? "=" : " "}${shellWord(petname)}`,
@@ -17,6 +18,7 @@ export const commandOf = {
   remove: (petname: string) =>
     `interlink-edge peers remove ${petname.startsWith("-") ? "-- " : ""}${shellWord(petname)}`,
   list: () => "interlink-edge pair list",
+  lift: (petname: string) => `interlink-edge budget lift ${petname.startsWith("-") ? "-- " : ""}${shellWord(petname)}`,
 } as const;
 
 /**
@@ -39,12 +41,18 @@ export function shellWord(text: string): string {
 export function pairRequestsText(requests: readonly PairRequestShown[], nowMs: number): string {
   if (requests.length === 0) return "No pairing request waits.";
   const lines = requests.map(
-    ({ fingerprint, at_ms }) => `${fingerprint}, came ${ageOf(nowMs - at_ms)}: ${acceptTemplate(fingerprint)}`,
+    ({ fingerprint, what, at_ms }) =>
+      `${fingerprint} ${asksOf(what)}, ${ageOf(nowMs - at_ms)}: ${acceptTemplate(fingerprint)}`,
   );
   return [
     `${counted(requests.length, "pairing request")} for your operator to decide. ${commandOf.list()} shows them the names.`,
     ...lines,
   ].join("\n");
+}
+
+/** What a key wants of us, after its name or fingerprint. */
+export function asksOf(what: PairRequestShown["what"]): string {
+  return what === "knock" ? "asks to pair" : "said yes to your agent's request to pair";
 }
 
 /** The command for a request, the name still to be chosen. */
@@ -62,16 +70,16 @@ export const trustSentence = {
 
 /** What the human is asked. The claimed name is in quotes: it is the stranger's own word, and proves nothing. */
 export const questionFor = {
-  accept: ({ fingerprint, claimed_name }: PairRequestShown, petname: string) =>
+  accept: ({ what, fingerprint, claimed_name }: PairRequestShown, petname: string) =>
     [
-      "Accept this pairing request? Its messages would reach your agent from then on.",
+      `Accept this peer, who ${asksOf(what)}? Its messages would reach your agent from then on.`,
       `Fingerprint: ${fingerprint} (compare it with them by another way)`,
       `They call themselves: ${quoted(claimed_name)} (their own claim)`,
       `You would call them: ${quoted(petname)}`,
     ].join("\n"),
-  reject: ({ fingerprint, claimed_name }: PairRequestShown) =>
+  reject: ({ what, fingerprint, claimed_name }: PairRequestShown) =>
     [
-      "Reject this pairing request? Nothing is added, and they are not told.",
+      `Reject this one, who ${asksOf(what)}? Nothing is added, and they are not told.`,
       `Fingerprint: ${fingerprint}`,
       `They call themselves: ${quoted(claimed_name)} (their own claim)`,
     ].join("\n"),
@@ -85,4 +93,11 @@ export const questionFor = {
     ["Remove this peer? Its messages no longer come in.", `${quoted(petname)}`, `Fingerprint: ${fingerprint}`].join(
       "\n",
     ),
+  lift: ({ petname, fingerprint }: PeerRef) =>
+    [
+      "Let your agent go on writing to this peer by itself? Its budget of automatic replies is used up.",
+      "Yes fills it again, and sends the message that waits. No, if they only answer each other.",
+      quoted(petname),
+      `Fingerprint: ${fingerprint}`,
+    ].join("\n"),
 } as const;

@@ -24,8 +24,12 @@ export function reasonOf(code: string): string {
 }
 
 /** All that is said of a message that was just handed over. */
-export function sentFeedback({ peer, msg_id, life, route }: Sent, nowMs: number): string {
-  const head = `Message ${msg_id} for ${nameOf(peer)}: ${lifeSentence(life, nowMs)}`;
+export function sentFeedback({ peer, msg_id, life, route, task_id, in_reply_to }: Sent, nowMs: number): string {
+  const about = [
+    task_id === undefined ? "" : `, task ${quoted(task_id)}`,
+    in_reply_to === undefined ? "" : `, in reply to ${quoted(in_reply_to)}`,
+  ].join("");
+  const head = `Message ${msg_id} for ${nameOf(peer)}${about}: ${lifeSentence(life, nowMs)}`;
   // Who is awake says nothing of a message that nobody holds any more.
   return life.state === "pending" || life.state === "stored" ? `${head} ${tierSentence(route)}` : head;
 }
@@ -159,8 +163,8 @@ export function pendingSentence(unsent: number, tasks: readonly TaskShown[]): st
   return `${unsent === 0 ? "No message waits to be stored." : `${counted(unsent, "message")} not stored yet.`} ${work}`;
 }
 
-/** Who we are. */
-export function whoamiSentence(me: WhoAmI): string {
+/** Who we are. @param wakes how mail wakes us, as wakeSentence says it */
+export function whoamiSentence(me: WhoAmI, wakes: string): string {
   const { name, fingerprint, session, bus, connection, reason, presence, unread, pending } = me;
   const seen = !presence
     ? "The bus could not be asked how it sees us."
@@ -171,7 +175,7 @@ export function whoamiSentence(me: WhoAmI): string {
   return [
     `We are ${quoted(name)} (${fingerprint}), session ${session}, on bus ${quoted(bus)}: ${connection}${why}.`,
     seen,
-    "Nothing wakes this session when mail comes: call check_messages.",
+    wakes,
     `${unread} unread, ${pending} not stored yet.`,
   ].join(" ");
 }

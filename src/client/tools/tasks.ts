@@ -2,6 +2,7 @@
 
 import * as z from "zod/v4";
 import { inputs, outputs, sentAnswer, sentFields, statusFields, statusOf } from "./fields.ts";
+import { idempotencyKeyOf } from "./host-call.ts";
 import { taskLine } from "./lines.ts";
 import { nameOf, pendingSentence } from "./render.ts";
 import { isNo, tool, type Tool } from "./tool.ts";
@@ -19,8 +20,14 @@ const cancelTask = tool({
   }),
   output: sentFields,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
-  async act({ to, task_id, reason }, { agent, now }) {
-    const sent = await agent.cancelTask({ to, task_id, ...(reason !== undefined && { reason }) });
+  async act({ to, task_id, reason }, { agent, context, now }) {
+    const idempotencyKey = idempotencyKeyOf(context);
+    const sent = await agent.cancelTask({
+      to,
+      task_id,
+      ...(reason !== undefined && { reason }),
+      ...(idempotencyKey !== undefined && { idempotencyKey }),
+    });
     return isNo(sent) ? sent : sentAnswer(sent, now());
   },
 });

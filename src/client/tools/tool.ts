@@ -15,10 +15,14 @@ import {
   type ToolAnnotations,
 } from "@modelcontextprotocol/server";
 import * as z from "zod/v4";
-import { isToolRefusal, type Agent, type ToolRefusal } from "../session/agent.ts";
+import { isToolRefusal, type ToolRefusal } from "../session/agent.ts";
+import type { BusAgent } from "../session/buses.ts";
+import { lenient, open } from "./advertised.ts";
 import { escapeMarkup } from "./escape.ts";
 import { isFailure, type Opening } from "./opening.ts";
+import { argumentRefusal } from "./render-arguments.ts";
 import { ownRefusal, refusalOf, type Failure } from "./render-refusal.ts";
+import type { WakeStanding } from "../wake/standing.ts";
 
 /** Facts for the log; never a peer's text. */
 export type Log = (event: string, facts?: Readonly<Record<string, unknown>>) => void;
@@ -30,13 +34,15 @@ export interface Desk {
   readonly seal: RequestStateCodec<{ readonly shown: string }>;
   readonly now: () => number;
   readonly log: Log;
-  /** A tool was called: the session is real. */
-  readonly onCall: () => void;
+  /** A tool was called: the session is real. Runs before the agent is asked for, which the call may name. */
+  readonly onCall: (meta: Readonly<Record<string, unknown>> | undefined) => void;
+  /** How mail wakes this session. */
+  readonly wake: () => WakeStanding;
 }
 
 /** One call of a tool. */
 export interface Call extends Desk {
-  readonly agent: Agent;
+  readonly agent: BusAgent;
   readonly server: McpServer;
   readonly context: ServerContext;
 }
@@ -70,6 +76,7 @@ const declared = {
     .object({
       code: z.string().describe("Stable code of the refusal"),
       message: z.string().describe("The refusal in full: code, sentence, next step"),
+      fields: z.array(z.string()).optional().describe("The arguments that were wrong"),
     })
     .optional()
     .describe("Present instead of the other fields when the call was refused"),
@@ -87,18 +94,21 @@ export function tool<Input extends z.ZodObject, Output extends z.ZodObject>(
   const config = {
     title,
     description,
-    inputSchema: input as z.ZodObject,
-    outputSchema: output.partial().extend(declared) as z.ZodObject,
+    inputSchema: lenient(input),
+    outputSchema: open(output.partial().extend(declared)),
     annotations: { title, ...annotations },
     ...(alwaysLoad && { _meta: { "anthropic/alwaysLoad": true } }),
   };
   return (server, desk) => {
-    server.registerTool(name, config, async (args, context) => {
-      desk.onCall();
+    server.registerTool(name, config, async (passed, context) => {
+      desk.onCall(context.mcpReq._meta as Readonly<Record<string, unknown>> | undefined);
       try {
         const agent = await desk.opening.agent();
         if (isFailure(agent)) return settle(agent, []);
-        const outcome = await act(args as z.output<Input>, { ...desk, agent, server, context });
+        if ("wrong" in passed) {
+          return settle(argumentRefusal(passed.wrong, passed.given, Object.keys(input.shape)), agent.notices());
+        }
+        const outcome = await act(passed.args, { ...desk, agent, server, context });
         return isInputRequiredResult(outcome) ? outcome : settle(outcome, agent.notices());
       } catch (fault) {
         // No stack for a model: it could not act on it, and it names our paths.
@@ -116,9 +126,9 @@ function settle(outcome: Answer<object> | ToolRefusal | Failure, facts: readonly
     { type: "text" as const, text: [text, ...notices.map((notice) => `Notice: ${notice}`)].join("\n") },
   ];
   const noted = notices.length === 0 ? {} : { notices };
-  if ("fields" in outcome) return { content: said(outcome.text), structuredContent: { ...outcome.fields, ...noted } };
-  const { code, message } = isFailure(outcome) ? outcome : refusalOf(outcome);
-  return { isError: true, content: said(message), structuredContent: { error: { code, message }, ...noted } };
+  if ("text" in outcome) return { content: said(outcome.text), structuredContent: { ...outcome.fields, ...noted } };
+  const error = isFailure(outcome) ? outcome : refusalOf(outcome);
+  return { isError: true, content: said(error.message), structuredContent: { error: { ...error }, ...noted } };
 }
 
 /** True if an answer of the agent is a "no", to be handed on as it is. */

@@ -34,6 +34,11 @@ export function trustPaths(env: TrustVariables): TrustPaths {
   };
 }
 
+/** Where the user names buses. It stays in the folder wherever the key is: it may name several keys. */
+export function busesFile(env: TrustVariables): string {
+  return join(configDirectory(env), "buses.json");
+}
+
 /** The folder of the original if it is there, else the one that this system's custom asks for. */
 export function configDirectory(env: TrustVariables): string {
   // HOME first, on Windows too: so does the original, and a shell there may set both.

@@ -77,6 +77,11 @@ export function loadIdentity(path: string): Identity | IdentityRefusal | undefin
   return seed ? identityOf(seed) : { refused: "bad_key_file", path, mend };
 }
 
+/** A key that is kept nowhere: to ask as somebody whom nobody knows. */
+export function throwawayIdentity(): Identity {
+  return identityOf(randomBytes(SEED_BYTES));
+}
+
 function readKeyFile(path: string) {
   return readPrivateFile(path, { forbiddenMode: OTHERS_MAY_NOT.read, maxBytes: KEY_FILE_MAX_BYTES });
 }

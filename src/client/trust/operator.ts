@@ -3,18 +3,14 @@
  * path that a message or a model drives.
  *
  * Made by {@link Operator.attest} in two places only: a CLI command on a terminal, and the answer to an elicitation that the
- * host showed. The type is nominal, and each use checks at run time that the object is a real one and about the
+ * host showed; test/architecture.test.ts holds that. The type is nominal, and each use checks at run time that the object is a real one and about the
  * key at hand: what was shown to the person is what is changed.
  */
 
 import type { Key } from "../../protocol/address.ts";
 
 /** Where the person said so. */
-export type OperatorChannel =
-  | "cli"
-  | "elicitation"
-  /** Earlier, when they asked for the pairing that is now answered; made by pairing.ts alone. */
-  | "request";
+export type OperatorChannel = "cli" | "elicitation";
 
 export class Operator {
   readonly #key: Key;

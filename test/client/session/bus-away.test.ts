@@ -21,7 +21,7 @@ describe("a bus that is away", () => {
     ok(await bob.send({ to: "ann", text: "hello" }));
     await received(ann, 1);
     await ann.close(400);
-    await received(bob, 1); // its goodbye
+    await until(() => bob.notices().some((line) => line.includes("has ended")), "its goodbye");
     await own.kill();
 
     const again = await open(homes[0], own.url, { random });
@@ -58,7 +58,7 @@ describe("a bus that is away", () => {
     ok(await ann.send({ to: "bob", text: "1" }));
     expect(await received(bob, 1)).toEqual(["1"]);
     await bob.close(400);
-    await received(ann, 1); // its goodbye
+    await until(() => ann.notices().some((line) => line.includes("has ended")), "its goodbye");
     const kept = ok(await ann.send({ to: "bob", text: "2" }));
     expect(kept.life.state).toBe("stored");
     await own.kill();

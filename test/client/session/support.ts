@@ -34,7 +34,7 @@ export function newHome(name: string): Home {
 
 export function optionsOf({ name, dir }: Home, bus: string, options: Partial<SessionOptions> = {}): SessionOptions {
   const [key, peers, stateDirectory] = [join(dir, "id.key"), join(dir, "peers.json"), join(dir, "sessions")];
-  return { key, peers, stateDirectory, bus, name, session: `${name}-1`, ...options };
+  return { key, peers, stateDirectory, bus, name, session: `${name}-1`, wakeCalmMs: 0, ...options };
 }
 
 /** An open session, closed with its test. */

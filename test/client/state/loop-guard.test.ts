@@ -4,12 +4,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   ALL_BUDGET,
+  leftOf,
   lift,
   PEER_BUDGET,
-  remaining,
   RESERVE,
   STOP_AFTER_DRY,
   spend,
+  spentOn,
   type Allowance,
   type GuardState,
 } from "../../../src/client/session/loop-guard.ts";
@@ -45,7 +46,14 @@ describe("a budget", () => {
     expect(spend(state, "wake", "ann", T0 + 2 * PEER_BUDGET.refillMs - 1).allowed).toBe(false);
     expect(spend(state, "wake", "ann", T0 + 2 * PEER_BUDGET.refillMs).allowed).toBe(true);
     expect(spend(state, "reply", "ann", T0).allowed).toBe(true); // another account
-    expect(remaining(state, "wake", "ann", T0)).toEqual({ peer: 0, all: ALL_BUDGET.burst - PEER_BUDGET.burst });
+    const refills_at_ms = T0 + 2 * PEER_BUDGET.refillMs;
+    expect(leftOf(state, "wake", "ann", T0)).toEqual({ left: 0, of: PEER_BUDGET.burst, refills_at_ms });
+    expect(leftOf(state, "wake", undefined, T0)).toEqual({
+      left: ALL_BUDGET.burst - PEER_BUDGET.burst,
+      of: ALL_BUDGET.burst,
+    });
+    expect(leftOf(state, "reply", "ann", T0)).toEqual({ left: PEER_BUDGET.burst, of: PEER_BUDGET.burst });
+    expect(spentOn(state)).toEqual(["ann"]);
   });
 
   it("is not starved by one chatty peer, nor for a quiet one by many", () => {
@@ -196,6 +204,7 @@ describe("agents that thank each other for everything", () => {
     expect(allowed).toBe(most);
     expect(nowMs - T0).toBeGreaterThan(DAY);
     expect(spend(state, "wake", "ann", nowMs + 365 * DAY)).toEqual({ allowed: false, spending: "wake", over: "peer" });
+    expect(leftOf(state, "wake", "ann", nowMs)).toEqual({ left: 0, of: PEER_BUDGET.burst });
     expect(spend(state, "wake", "bob", nowMs).allowed).toBe(true);
     expect(spend(lift(state, "ann"), "wake", "ann", nowMs).allowed).toBe(true);
   });

@@ -14,7 +14,7 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { openFile } from "../../../src/client/state/open-file.ts";
-import { APPLICATION_ID, STEPS } from "../../../src/client/state/schema.ts";
+import { PAIRING_SCHEMA, SESSION_SCHEMA } from "../../../src/client/state/schema.ts";
 import { openState } from "../../../src/client/state/store.ts";
 import { arrival, newPath, open, T0 } from "./state-fixture.ts";
 
@@ -95,21 +95,21 @@ describe("schema", () => {
   it("begins where there is nothing, and keeps what there is", () => {
     const path = newPath();
     open(path).state.receive([arrival("a")], T0);
-    expect(STEPS).toHaveLength(1);
+    expect(SESSION_SCHEMA.steps).toHaveLength(2);
   });
 
   it("refuses a file of a later version, and leaves it as it is", () => {
     const path = newPath();
     open(path).state.close();
     const later = new DatabaseSync(path);
-    later.exec(`PRAGMA user_version = ${STEPS.length + 1}`);
+    later.exec(`PRAGMA user_version = ${SESSION_SCHEMA.steps.length + 1}`);
     later.close();
     const bytes = readFileSync(path);
     expect(openState({ path, nowMs: T0 })).toEqual({
       refusal: "newer_schema",
       path,
-      found: STEPS.length + 1,
-      known: STEPS.length,
+      found: SESSION_SCHEMA.steps.length + 1,
+      known: SESSION_SCHEMA.steps.length,
     });
     expect(readFileSync(path)).toEqual(bytes);
     expect(openState({ path, nowMs: T0 })).toMatchObject({ refusal: "newer_schema" }); // and holds no lock
@@ -120,9 +120,10 @@ describe("schema", () => {
     const { state } = open(path);
     state.receive([arrival("a")], T0);
     state.close();
-    const steps = [...STEPS, "CREATE TABLE later (x TEXT) STRICT", "INSERT INTO later VALUES ('once')"];
+    const more = ["CREATE TABLE later (x TEXT) STRICT", "INSERT INTO later VALUES ('once')"];
+    const schema = { ...SESSION_SCHEMA, steps: [...SESSION_SCHEMA.steps, ...more] };
     for (let i = 0; i < 2; i++) {
-      const opened = openFile(path, T0, undefined, steps);
+      const opened = openFile({ path, schema, nowMs: T0 });
       if ("refusal" in opened) throw new Error(opened.refusal);
       expect(opened.database.all("SELECT x FROM later")).toHaveLength(1);
       expect(opened.database.all("SELECT seq FROM inbox")).toHaveLength(1);
@@ -168,7 +169,17 @@ describe("a broken file", () => {
     other.exec("CREATE TABLE theirs (x)");
     other.close();
     expect(open(path).setAside).toBeDefined();
-    expect(APPLICATION_ID).not.toBe(0);
+    expect(SESSION_SCHEMA.applicationId).not.toBe(0);
+  });
+
+  it("is one of ours of another kind too", () => {
+    const path = newPath();
+    open(path).state.close();
+    const opened = openFile({ path, schema: PAIRING_SCHEMA, nowMs: T0 });
+    if ("refusal" in opened) throw new Error(opened.refusal);
+    opened.database.close();
+    opened.lock.release();
+    expect(opened.setAside).toBeDefined();
   });
 
   it("is not an empty one: a crash right after making it left nothing to lose", () => {

@@ -4,10 +4,9 @@ import { spawn } from "node:child_process";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
 
-const CHILD = fileURLToPath(new URL("lock-child.ts", import.meta.url));
+const CHILD = join(import.meta.dirname, "lock-child.ts");
 const ROUNDS = 12;
 /** Longer than the loser tries. */
 const EVERY_MS = 350;

@@ -18,7 +18,6 @@ export function arrival(msg_id: string, fields: Partial<Arrival> = {}): Arrival 
   return {
     from: ANN,
     msg_id,
-    kind: "message",
     text: `text of ${msg_id}`,
     ts: T0,
     digest: `digest of ${msg_id}`,

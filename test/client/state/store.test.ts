@@ -1,10 +1,9 @@
-/** What a session remembers: receiving, reading once, the history, tasks, routes, knocks, and what is let go. */
+/** What a session remembers: receiving, reading once, the history, tasks, routes, and what is let go. */
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { HISTORY_RETAIN_MS, KNOCKS_KEPT_MAX, SEEN_RETAIN_MS } from "../../../src/client/state/retention.ts";
+import { HISTORY_RETAIN_MS, SEEN_RETAIN_MS } from "../../../src/client/state/retention.ts";
 import type { State } from "../../../src/client/state/store.ts";
-import type { Key } from "../../../src/protocol/address.ts";
 import { ANN, arrival, BOB, DAY, newPath, open, session, T0 } from "./state-fixture.ts";
 
 const ALL = { max: 1_000, maxBytes: 10_000_000 };
@@ -64,8 +63,12 @@ describe("receive", () => {
     state.close();
     const { messages } = open(path).state.inbox.takeUnread(ALL, T0 + 9);
     expect(messages.map(({ text }) => text)).toEqual(texts);
-    const { kind: _, ...sent } = arrival("m0", { text: "x", ...full });
-    expect(messages[0]).toEqual({ ...sent, seq: 1, received_at_ms: T0 + 3, read_at_ms: T0 + 9 });
+    expect(messages[0]).toEqual({
+      ...arrival("m0", { text: "x", ...full }),
+      seq: 1,
+      received_at_ms: T0 + 3,
+      read_at_ms: T0 + 9,
+    });
   });
 });
 
@@ -208,6 +211,15 @@ describe("what a message brings with it", () => {
     expect(state.routes.sticky(ANN)).toBeUndefined();
   });
 
+  it("remembers the id of what is no mail, and nothing else of it", () => {
+    const { state } = open();
+    const goodbye = arrival("g", { session: session("s1") });
+    expect([state.inbox.remember(goodbye, T0), state.inbox.remember(goodbye, T0)]).toEqual(["new", "duplicate"]);
+    expect(state.inbox.remember({ ...goodbye, digest: "other" }, T0)).toBe("conflict");
+    expect(verdicts(state, goodbye)).toEqual(["duplicate"]);
+    expect([state.inbox.unreadCount(), state.routes.sticky(ANN)]).toEqual([0, undefined]);
+  });
+
   it("moves the task between us and its sender, and no other's", () => {
     const { state } = open();
     verdicts(state, arrival("a", { task_id: "t" }), arrival("b", { task_id: "t", from: BOB, status: "result" }));
@@ -215,50 +227,6 @@ describe("what a message brings with it", () => {
     verdicts(state, arrival("c", { task_id: "t", status: "canceled" }), arrival("d", { task_id: "t" }));
     expect(state.tasks.open()).toEqual([]);
     expect(state.tasks.get(ANN, "t")).toMatchObject({ state: "canceled", opening_msg_id: "a", last_msg_id: "c" });
-  });
-});
-
-describe("knocks", () => {
-  const knock = (msg_id: string, fields = {}) => arrival(msg_id, { kind: "pair_request", text: "Ann", ...fields });
-
-  it("reach no model, wait for the human, and do not come back once handled", () => {
-    const { state } = open();
-    expect(verdicts(state, knock("k1"), knock("k1"))).toEqual(["new", "duplicate"]);
-    expect(state.inbox.unreadCount()).toBe(0);
-    expect(state.knocks.waiting(T0)).toMatchObject([{ peer: ANN, name: "Ann", kind: "pair_request" }]);
-    expect(state.knocks.handle("in", ANN, "pair_request", T0)).toBe(true);
-    expect(state.knocks.handle("in", ANN, "pair_request", T0)).toBe(false);
-    expect(verdicts(state, knock("k1"))).toEqual(["duplicate"]);
-    expect(verdicts(state, knock("k2", { ts: T0 + 1 }))).toEqual(["new"]);
-    expect(state.knocks.waiting(T0)).toMatchObject([{ msg_id: "k2" }]);
-    expect(state.knocks.waiting(T0 + DAY)).toEqual([]);
-  });
-
-  it("take one place a stranger, and strangers with many keys only so many", () => {
-    const { state } = open();
-    for (let n = 0; n < KNOCKS_KEPT_MAX + 5; n++) verdicts(state, knock(`again${n}`, { ts: T0 + n }));
-    expect(state.knocks.waiting(T0)).toHaveLength(1);
-    const many = Array.from({ length: KNOCKS_KEPT_MAX + 5 }, (_, n) => knock(`k${n}`, { from: `key${n}` as Key }));
-    expect(verdicts(state, ...many).filter((verdict) => verdict === "full")).toHaveLength(6);
-    expect(verdicts(state, arrival("mail"))).toEqual(["new"]);
-  });
-
-  it("tell an answer to our own from one that nobody asked for", () => {
-    const { state } = open();
-    expect(state.knocks.made(ANN, T0)).toBeUndefined();
-    const made = {
-      direction: "out",
-      peer: ANN,
-      kind: "pair_request",
-      name: "Us",
-      msg_id: "o",
-      bus: "main",
-      ts: T0,
-    } as const;
-    state.knocks.add(made, T0);
-    expect(state.knocks.made(ANN, T0)).toMatchObject({ msg_id: "o" });
-    state.knocks.handle("out", ANN, "pair_request", T0);
-    expect(state.knocks.made(ANN, T0)).toBeUndefined();
   });
 });
 
@@ -271,17 +239,9 @@ describe("small facts", () => {
     state.meta.setClockOffsetMs("main", -7_200_000);
     state.meta.set("x", "1");
     state.meta.set("x", undefined);
-    state.counters.write(
-      new Map([
-        ["wake", { tokens: 3.5, at_ms: T0, dry: 2 }],
-        ["gone", { tokens: 1, at_ms: T0, dry: 0 }],
-      ]),
-    );
-    state.counters.write(new Map([["wake", { tokens: 3.5, at_ms: T0, dry: 2 }]]));
     state.close();
-    const { meta, counters } = open(path).state;
+    const { meta } = open(path).state;
     expect([meta.generation("main"), meta.clockOffsetMs("main"), meta.get("x")]).toEqual(["g1", -7_200_000, undefined]);
-    expect([...counters.read()]).toEqual([["wake", { tokens: 3.5, at_ms: T0, dry: 2 }]]);
   });
 });
 

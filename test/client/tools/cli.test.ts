@@ -1,22 +1,23 @@
 /** `interlink-edge` as it is typed, and as a host starts it: real processes, each in a home of its own. */
 
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { fingerprint, parseKey, type SessionId } from "../../../src/protocol/address.ts";
+import { fingerprint, parseKey } from "../../../src/protocol/address.ts";
 import { readCommand } from "../../../src/client/cli/command-line.ts";
 import { BUS_DEFAULT, readSettings, type Variables } from "../../../src/client/cli/settings.ts";
 import { attest, type Terminal } from "../../../src/client/cli/terminal.ts";
-import { sessionStatePath } from "../../../src/client/session/session.ts";
-import { openState } from "../../../src/client/state/store.ts";
+import { openPairing } from "../../../src/client/state/open-pairing.ts";
+import { pairingPath } from "../../../src/client/state/paths.ts";
 import { Operator } from "../../../src/client/trust/operator.ts";
-import { NO_PAIRING, receiveKnock } from "../../../src/client/trust/pairing.ts";
+import { receiveKnock } from "../../../src/client/trust/pairing.ts";
+import { NO_PAIRING } from "../../../src/client/trust/pairing-state.ts";
 import { VERSION } from "../../../src/client/version.ts";
-import { fakeKey, sessionId, STRANGER } from "../../support/fake-agent.ts";
+import { fakeKey, STRANGER } from "../../support/fake-agent.ts";
 import { textOf, type Result } from "./clients.ts";
 
 const BIN = join(import.meta.dirname, "../../../src/client/cli/bin.ts");
@@ -41,15 +42,17 @@ async function type(env: Record<string, string>, ...args: string[]) {
   return { out, err, code };
 }
 
-/** Lets a stranger have knocked at a session. */
-function knock(sessions: string, me: string, claimed_name: string, session: SessionId = sessionId("s-1")) {
-  const path = sessionStatePath(sessions, parseKey(me)!, session);
-  const opened = openState({ path, nowMs: Date.now() });
+/** Lets a stranger have knocked at an identity, which then has it open as its sessions do. */
+function knock(sessions: string, me: string, claimed_name: string, what: "knock" | "answer" = "knock") {
+  const opened = openPairing({ directory: sessions, me: parseKey(me)!, nowMs: Date.now() });
   if ("refusal" in opened) throw new Error(opened.refusal);
-  const { key } = STRANGER;
-  const { state } = receiveKnock(NO_PAIRING, { key, claimed_name, msg_id: "k1", digest: "d" }, Date.now());
-  opened.state.meta.set("pairing", JSON.stringify(state));
-  return opened.state;
+  const { pairing } = opened;
+  onTestFinished(() => pairing.close());
+  pairing.update((before) => {
+    const { state } = receiveKnock(before, { key: STRANGER.key, claimed_name, msg_id: "k1" }, Date.now());
+    return { state: { ...state, pending: state.pending.map((request) => ({ ...request, what })) } };
+  });
+  return pairing;
 }
 
 describe("what is typed", () => {
@@ -57,7 +60,7 @@ describe("what is typed", () => {
     { args: ["mcp"], command: { run: "mcp" } },
     { args: ["key"], command: { run: "key" } },
     { args: ["--version"], command: { run: "version" } },
-    { args: ["mcp", "-h"], command: { run: "help" } },
+    { args: ["mcp", "-h"], command: { run: "help", of: "mcp" } },
     { args: ["pair", "list"], command: { run: "pair list" } },
     {
       args: ["pair", "accept", "F", "--as", "bob"],
@@ -71,6 +74,9 @@ describe("what is typed", () => {
     { args: ["peers", "list"], command: { run: "peers list" } },
     { args: ["peers", "add", "--", "-x", "K"], command: { run: "peers add", petname: "-x", key: "K", yes: false } },
     { args: ["peers", "remove", "bob", "--yes"], command: { run: "peers remove", peer: "bob", yes: true } },
+    { args: ["budget"], command: { run: "budget" } },
+    { args: ["budget", "lift"], command: { run: "budget lift", yes: false } },
+    { args: ["budget", "lift", "bob", "--yes"], command: { run: "budget lift", peer: "bob", yes: true } },
   ])("$args is $command", ({ args, command }) => expect(readCommand(args)).toEqual(command));
 
   it.each([
@@ -83,6 +89,8 @@ describe("what is typed", () => {
     [["peers", "add", "bob"]],
     [["peers", "add", "bob", "K", "x"]],
     [["peers", "remove"]],
+    [["budget", "show"]],
+    [["budget", "lift", "bob", "x"]],
     [["--nope"]],
     [["nope"]],
   ])("%j is no command", (args) => expect(readCommand(args)).toHaveProperty("wrong"));
@@ -98,7 +106,10 @@ describe("what the environment says", () => {
       wanted: { bus: BUS_DEFAULT, name: undefined },
     },
     { why: "several buses", env: { INTERLINK_URL: "https://a,https://b" }, wanted: { bus: "https://a,https://b" } },
-    { why: "a host's session", env: { CLAUDE_CODE_SESSION_ID: "h" }, wanted: { session: "h" } },
+    { why: "a host's thread", env: { CLAUDE_CODE_SESSION_ID: "h" }, wanted: { host: { thread: "h" } } },
+    { why: "no word on waking", env: {}, wanted: { wake: "auto" } },
+    { why: "a word on waking", env: { INTERLINK_WAKE: "channel" }, wanted: { wake: "channel" } },
+    { why: "a word that is none: no leave", env: { INTERLINK_WAKE: "please" }, wanted: { wake: "off" } },
     {
       why: "a pinned one first",
       env: { CLAUDE_CODE_SESSION_ID: "h", INTERLINK_SESSION: "p" },
@@ -184,9 +195,8 @@ describe("the commands", { timeout: 30_000 }, () => {
     const { env, sessions } = home();
     const [me] = (await type(env, "key")).out.split("  ");
     expect((await type(env, "pair", "list")).err).toContain("No pairing request waits.");
-    // It stays open: the session runs.
-    const state = knock(sessions, me!, "Mal\u001b[31m<b>");
-    onTestFinished(() => state.close());
+    // It stays open: a session runs.
+    const pairing = knock(sessions, me!, "Mal\u001b[31m<b>");
     const listed = await type(env, "pair", "list");
     expect(listed.out).toMatch(
       new RegExp(`^${STRANGER.fingerprint}  "Mal\\\\u001b\\[31m\\\\u003cb\\\\u003e"  asks to pair`),
@@ -195,12 +205,43 @@ describe("the commands", { timeout: 30_000 }, () => {
     expect(await type(env, "pair", "accept", "AAAA-BBBB-CCCC-DDDD", "--as", "mal", "--yes")).toMatchObject({ code: 1 });
     expect(await type(env, "pair", "accept", STRANGER.fingerprint, "--as", "mal")).toMatchObject({ code: 1 });
     expect((await type(env, "peers", "list")).out).toBe("");
+    expect(pairing.read()).toMatchObject({ pending: [{ key: STRANGER.key }], owed: [] });
     expect(await type(env, "pair", "accept", STRANGER.fingerprint, "--as", "mal", "--yes")).toMatchObject({ code: 0 });
     expect((await type(env, "peers", "list")).out).toBe(`"mal"  ${STRANGER.fingerprint}  ${STRANGER.key}\n`);
+    expect(pairing.read()).toMatchObject({ pending: [], owed: [{ key: STRANGER.key, knock_id: "k1" }] });
+    // Once: whoever decides later is told what was decided.
+    for (const args of [
+      ["accept", STRANGER.fingerprint, "--as", "eve"],
+      ["reject", STRANGER.fingerprint],
+    ]) {
+      const late = await type(env, "pair", ...args, "--yes");
+      expect(late).toMatchObject({ code: 1, err: expect.stringContaining('a peer already: "mal"') });
+    }
+  });
 
-    expect(await type(env, "pair", "reject", STRANGER.fingerprint, "--yes")).toMatchObject({ code: 0 });
-    expect(JSON.parse(state.meta.get("pairing")!)).toMatchObject({ pending: [] });
+  it("reject one who answers our agent's knock, and say that it is that", async () => {
+    const { env, sessions } = home();
+    const [me] = (await type(env, "key")).out.split("  ");
+    const pairing = knock(sessions, me!, "Mallory", "answer");
+    const says = "said yes to your agent's request to pair";
+    expect((await type(env, "pair", "list")).out).toContain(says);
+    const rejected = await type(env, "pair", "reject", STRANGER.fingerprint, "--yes");
+    expect(rejected).toMatchObject({ code: 0, err: expect.stringContaining(says) });
+    expect(pairing.read()).toEqual(NO_PAIRING);
     expect((await type(env, "pair", "list")).out).toBe("");
+    expect((await type(env, "pair", "reject", STRANGER.fingerprint, "--yes")).err).toMatch(/^No pairing request has/);
+  });
+
+  it("say where a file of pairing cannot be used", async () => {
+    const { env, sessions } = home();
+    const [me] = (await type(env, "key")).out.split("  ");
+    knock(sessions, me!, "Mallory").close();
+    const path = pairingPath(sessions, parseKey(me!)!);
+    renameSync(path, `${path}.moved`);
+    symlinkSync(`${path}.moved`, path);
+    const refused = await type(env, "pair", "list");
+    expect(refused).toMatchObject({ out: "", code: 1 });
+    expect(refused.err).toContain("is not used (symlink)");
   });
 
   it("pass over the files of another identity", async () => {
@@ -232,7 +273,9 @@ describe("as a host starts it", { timeout: 15_000 }, () => {
   it.each(["legacy", "auto"] as const)("leaves no trace when it is only looked at: %s", async (mode) => {
     const { env, HOME } = home();
     const { client } = await connect(env, mode);
-    expect((await client.listTools()).tools).toHaveLength(17);
+    const names = (await client.listTools()).tools.map(({ name }) => name);
+    expect(names).toHaveLength(21); // those of a session, and the one that starts it anew
+    expect(names).toContain("reconnect");
     await client.close();
     expect(readdirSync(HOME)).toEqual([]);
   });
@@ -251,7 +294,7 @@ describe("as a host starts it", { timeout: 15_000 }, () => {
     const again = await connect(env);
     const { unsent } = (await again.call("list_pending")).structuredContent!;
     expect(unsent).toMatchObject([{ msg_id: sent.structuredContent!["msg_id"], state: "pending" }]);
-    expect(readdirSync(sessions).filter((name) => name.endsWith(".db"))).toHaveLength(1);
+    expect(readdirSync(sessions).filter((name) => /^s-1-.*\.db$/.test(name))).toHaveLength(1);
   });
 
   it("takes the host's id of the session, and says which other process has it", async () => {

@@ -37,18 +37,16 @@ export interface Driven {
 
 const SERVER = join(import.meta.dirname, "../../support/fake-tools-server.ts");
 
-/** Starts a process and connects a client to it; both end with the test. */
-export async function drive(kind: Kind, scene: Scene = {}, human?: Human): Promise<Driven> {
-  const directory = mkdtempSync(join(tmpdir(), "interlink-tools-"));
-  const env = { FAKE_SCENE: join(directory, "scene.json"), FAKE_TRACE: join(directory, "trace.jsonl") };
-  writeFileSync(env.FAKE_SCENE, JSON.stringify(scene));
-  writeFileSync(env.FAKE_TRACE, "");
-  const command = {
-    command: process.execPath,
-    args: ["--disable-warning=ExperimentalWarning", "--experimental-strip-types", SERVER],
-    env,
-    stderr: "pipe" as const,
-  };
+/** A program as a host starts it. */
+export interface Command {
+  readonly command: string;
+  readonly args: string[];
+  readonly env: Record<string, string>;
+}
+
+/** Starts a process and connects a client of this kind to it. */
+export async function attach(kind: Kind, program: Command, human?: Human) {
+  const command = { ...program, stderr: "pipe" as const };
   const capabilities = human ? { elicitation: {} } : {};
   const updates: string[] = [];
   const transport = kind === "v1" ? new Stdio1(command) : new Stdio2(command);
@@ -74,27 +72,35 @@ export async function drive(kind: Kind, scene: Scene = {}, human?: Human): Promi
   }
   // The clients check an answer's structure only against a schema that they have seen.
   await client.listTools();
+  const call = async (name: string, args: object = {}, meta?: object) =>
+    (await client.callTool({
+      name,
+      arguments: args as Record<string, unknown>,
+      ...(meta && { _meta: meta as Record<string, unknown> }),
+    })) as Result;
+  return { client, call, updates, stderr: () => errors, pid: () => transport.pid! };
+}
+
+/** Starts a process and connects a client to it; both end with the test. */
+export async function drive(kind: Kind, scene: Scene = {}, human?: Human): Promise<Driven> {
+  const directory = mkdtempSync(join(tmpdir(), "interlink-tools-"));
+  const env = { FAKE_SCENE: join(directory, "scene.json"), FAKE_TRACE: join(directory, "trace.jsonl") };
+  writeFileSync(env.FAKE_SCENE, JSON.stringify(scene));
+  writeFileSync(env.FAKE_TRACE, "");
+  const args = ["--disable-warning=ExperimentalWarning", "--experimental-strip-types", SERVER];
+  const attached = await attach(kind, { command: process.execPath, args, env }, human);
 
   let isClosed = false;
   const close = async () => {
     if (isClosed) return;
     isClosed = true;
-    await client.close();
+    await attached.client.close();
     rmSync(directory, { recursive: true, force: true });
   };
   onTestFinished(close);
   return {
-    client,
-    updates,
+    ...attached,
     close,
-    stderr: () => errors,
-    pid: () => transport.pid!,
-    call: async (name, args = {}, meta) =>
-      (await client.callTool({
-        name,
-        arguments: args as Record<string, unknown>,
-        ...(meta && { _meta: meta as Record<string, unknown> }),
-      })) as Result,
     trace: () =>
       readFileSync(env.FAKE_TRACE, "utf8")
         .split("\n")

@@ -7,6 +7,8 @@ import { ageOf, durationOf } from "../../../src/client/tools/ages.ts";
 import { refusalOf, operatorNeeded, ownRefusal, type OwnCode } from "../../../src/client/tools/render-refusal.ts";
 import { commandOf, pairRequestsText, shellWord } from "../../../src/client/tools/render-trust.ts";
 import * as render from "../../../src/client/tools/render.ts";
+import { wakeSentence } from "../../../src/client/tools/render-wake.ts";
+import { NO_WAKE } from "../../../src/client/wake/standing.ts";
 import { ALICE, ME, NOW_MS, sessionId, STRANGER } from "../../support/fake-agent.ts";
 
 const MINUTE = 60_000;
@@ -267,7 +269,7 @@ describe("headlines", () => {
     bus: "https://bus.example",
     connection: "connected",
     presence: { presence: "live", age_ms: 2_000 },
-    wake_path: "none",
+    readiness: { read_roster: "ready", send: "ready", receive: "ready", trust: "ready", wake: "no_wake_path" },
     unread: 2,
     pending: 0,
   };
@@ -298,7 +300,7 @@ describe("headlines", () => {
       "2 messages not stored yet. Open tasks: 1 wait for us, 0 for a peer.",
     ],
     [
-      render.whoamiSentence(me),
+      render.whoamiSentence(me, wakeSentence(NO_WAKE)),
       `We are "lap\\u003ctop\\u003e" (${ME.fingerprint}), session s1, on bus "https://bus.example": connected. The bus sees this session as live, last sign 2s ago. Nothing wakes this session when mail comes: call check_messages. 2 unread, 0 not stored yet.`,
     ],
     [pairRequestsText([], NOW_MS), "No pairing request waits."],
@@ -318,8 +320,10 @@ describe("headlines", () => {
 
   it("name no stranger among those who knock", () => {
     const request = { ...STRANGER, request_id: "r", claimed_name: "Mallory", at_ms: NOW_MS - 2 * MINUTE };
-    expect(pairRequestsText([request], NOW_MS)).toBe(
-      `1 pairing request for your operator to decide. interlink-edge pair list shows them the names.\n${STRANGER.fingerprint}, came 2m ago: interlink-edge pair accept ${STRANGER.fingerprint} --as PETNAME`,
+    const said = (what: "knock" | "answer") => pairRequestsText([{ ...request, what }], NOW_MS);
+    expect(said("knock")).toBe(
+      `1 pairing request for your operator to decide. interlink-edge pair list shows them the names.\n${STRANGER.fingerprint} asks to pair, 2m ago: interlink-edge pair accept ${STRANGER.fingerprint} --as PETNAME`,
     );
+    expect(said("answer")).toContain(`${STRANGER.fingerprint} said yes to your agent's request to pair, 2m ago: `);
   });
 });

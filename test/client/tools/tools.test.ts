@@ -17,6 +17,9 @@ const TOOLS = [
   "discover",
   "set_summary",
   "whoami",
+  "connect_bus",
+  "disconnect_bus",
+  "list_buses",
   "list_peers",
   "request_pair",
   "list_pair_requests",
@@ -39,6 +42,9 @@ const HAPPY: readonly [name: string, args: object, fields: object][] = [
   ["request_pair", { key: STRANGER.fingerprint, petname: "bob" }, { key: STRANGER.fingerprint, state: "pending" }],
   ["list_pair_requests", {}, { count: 1, requests: [{ key: STRANGER.fingerprint, age_ms: 120_000 }] }],
   ["list_peers", {}, {}],
+  ["connect_bus", { bus: "work" }, { bus: "work", connection: "connected", key: ME.fingerprint }],
+  ["disconnect_bus", {}, { bus: "work" }],
+  ["list_buses", {}, {}],
   ["check_messages", {}, { left: 0 }],
   ["read_message", { msg_id: "m0", offset: 2 }, {}],
   ["whoami", {}, { key: ME.fingerprint, session: "s-own", presence: "live", wake_path: "none" }],
@@ -97,9 +103,15 @@ describe.each(KINDS)("with the client %s", { timeout: 30_000 }, (kind) => {
     const { call } = await drive(kind, { refusal, claimedName: "Bob", notices: ["note"] });
     const refused = HAPPY.filter(
       ([name]) =>
-        !["list_pending", "list_pair_requests", "list_peers", "check_messages", "read_message", "whoami"].includes(
-          name,
-        ),
+        ![
+          "list_pending",
+          "list_pair_requests",
+          "list_peers",
+          "list_buses",
+          "check_messages",
+          "read_message",
+          "whoami",
+        ].includes(name),
     );
     for (const [name, args] of [
       ...refused,

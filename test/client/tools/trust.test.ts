@@ -96,6 +96,23 @@ describe.each(KINDS)("with the client %s", { timeout: 30_000 }, (kind) => {
     expect(textOf(result)).toContain("interlink-edge pair list");
   });
 
+  it.each([
+    { what: "knock", says: "asks to pair" },
+    { what: "answer", says: "said yes to your agent's request to pair" },
+  ] as const)("tells the operator, and the agent, of a $what", async ({ what, says }) => {
+    const asked: string[] = [];
+    const human: Human = (message) => {
+      asked.push(message);
+      return { action: "decline" };
+    };
+    const { call } = await drive(kind, { claimedName: CLAIM, what }, human);
+    for (const { name, args } of CHANGES.slice(0, 2)) await call(name, args);
+    expect(asked).toEqual([expect.stringContaining(says), expect.stringContaining(says)]);
+    const listed = await call("list_pair_requests");
+    expect(textOf(listed)).toContain(`${STRANGER.fingerprint} ${says}`);
+    expect(listed.structuredContent).toMatchObject({ requests: [{ what }] });
+  });
+
   it("refuses a bad key and an unknown peer before anybody is asked", async () => {
     const { call } = await drive(kind, {}, () => {
       throw new Error("asked");

@@ -4,25 +4,30 @@ import { describe, expect, it } from "vitest";
 import type { Knocking } from "../../../src/client/trust/gate.ts";
 import { chooseKey } from "../../../src/client/trust/key-choice.ts";
 import { Operator } from "../../../src/client/trust/operator.ts";
+import { answerTold, CLAIM_MS, claimAnswers, hasToTell } from "../../../src/client/trust/owed-answers.ts";
 import {
-  acceptPair,
-  answerKnock,
+  abandonAccept,
+  admit,
+  beginAccept,
   choosePending,
-  holdAnswer,
+  receiveAnswer,
+  receiveKnock,
+  receiveKnockOfPeer,
+  rejectPair,
+  requestPair,
+} from "../../../src/client/trust/pairing.ts";
+import {
+  ACCEPTING_MS,
   knockedAt,
   NO_PAIRING,
   PENDING_MAX,
   PENDING_MS,
   prunePairing,
-  receiveAnswer,
-  receiveKnock,
-  rejectPair,
-  requestPair,
   SENT_MAX,
   SENT_MS,
   type OurSide,
   type PairingState,
-} from "../../../src/client/trust/pairing.ts";
+} from "../../../src/client/trust/pairing-state.ts";
 import { fingerprint, parseKey, parseSessionId, type Key } from "../../../src/protocol/address.ts";
 import vectors from "../../vectors/keys.json" with { type: "json" };
 
@@ -31,8 +36,9 @@ const me = parseKey(vectors.carol.public)!;
 const alice = parseKey(vectors.alice.public)!;
 const bob = parseKey(vectors.bob.public)!;
 const session = parseSessionId("s1")!;
+const [one, two] = [parseSessionId("one")!, parseSessionId("two")!];
 const by = (key: Key) => Operator.attest(key, "cli");
-const us = (msg_id: string): OurSide => ({ name: "carol", route: { key: me, session }, msg_id });
+const us: OurSide = { name: "carol", ts: NOW + 5 };
 const knockOf = (key: Key, changes: Partial<Knocking> = {}): Knocking => ({
   key,
   claimed_name: "laptop",
@@ -43,17 +49,21 @@ const knockOf = (key: Key, changes: Partial<Knocking> = {}): Knocking => ({
 });
 /** Keys that are none, but differ; for counting. */
 const keyNo = (i: number) => `${i}`.padEnd(43, "A") as Key;
+const only =
+  (...keys: Key[]) =>
+  (key: Key) =>
+    keys.includes(key);
 
-function requested(by_operator: boolean, state: PairingState = NO_PAIRING, nowMs = NOW, msg_id = "r1", petname = "al") {
-  const to = { key: alice, session };
-  const asked = requestPair(
-    state,
-    { key: alice, petname, to, us: us(msg_id) },
-    nowMs,
-    by_operator ? by(alice) : undefined,
-  );
+function requested(state: PairingState = NO_PAIRING, nowMs = NOW, msg_id = "r1") {
+  const asked = requestPair(state, { key: alice, to: { key: alice, session }, us, msg_id }, nowMs);
   if ("refused" in asked) throw new Error(asked.refused);
   return asked;
+}
+
+function begun(state: PairingState, nowMs = NOW): PairingState {
+  const accepting = beginAccept(state, state.pending[0]!, by(state.pending[0]!.key), nowMs);
+  if ("refused" in accepting) throw new Error(accepting.refused);
+  return accepting.state;
 }
 
 describe("a knock received", () => {
@@ -73,6 +83,7 @@ describe("a knock received", () => {
     expect(again.state.pending).toMatchObject([{ msg_id: "k2", claimed_name: "desk" }]);
     expect(prunePairing(state, NOW + PENDING_MS - 1).pending).toHaveLength(1);
     expect(prunePairing(state, NOW + PENDING_MS).pending).toHaveLength(0);
+    expect(JSON.parse(JSON.stringify(state))).toEqual(state);
   });
 
   it("does not push out those that wait already", () => {
@@ -83,21 +94,39 @@ describe("a knock received", () => {
     expect(receiveKnock(full, knockOf(bob), NOW + PENDING_MS).kept).toBe(true);
   });
 
-  it("is accepted by the operator: whom to add, and what to sign and send to the session that knocked", () => {
-    const operator = by(bob);
-    expect(acceptPair(state, seen!, { petname: "bobby", us: us("a1") }, operator, NOW + 5)).toEqual({
-      state: NO_PAIRING,
-      add: { petname: "bobby", key: bob, operator },
-      send: {
-        to: `${bob}#s1`,
-        fields: { to: bob, ts: NOW + 5, kind: "pair_accept", msg_id: "a1", text: "carol", in_reply_to: "k1" },
-        reply_to: `${me}#s1`,
-      },
-    });
+  it("is accepted by the operator, and owed an answer once it is in the peers file", () => {
+    const accepting = begun(state);
+    expect(admit(accepting, only(), NOW)).toEqual(accepting);
+    const admitted = admit(accepting, only(bob), NOW);
+    expect(admitted).toEqual({ ...NO_PAIRING, owed: [{ key: bob, knock_id: "k1", reply_session: "s1" }] });
+    expect(admit(admitted, only(bob), NOW)).toEqual(admitted);
+  });
+
+  it("is accepted by whoever changes the peers file, and no answer is owed to who is not in it any more", () => {
+    const admitted = admit(state, only(bob), NOW);
+    expect(admitted.owed).toHaveLength(1);
+    expect(admit(admitted, only(), NOW)).toEqual(NO_PAIRING);
   });
 
   it("is rejected by the operator, and nothing is sent", () => {
     expect(rejectPair(state, seen!, by(bob), NOW)).toEqual({ state: NO_PAIRING });
+  });
+
+  it("is decided by one: while it is being accepted nobody else does, until that one must have died", () => {
+    const accepting = begun(state);
+    for (const at of [NOW, NOW + ACCEPTING_MS - 1]) {
+      expect(beginAccept(accepting, seen!, by(bob), at)).toEqual({ refused: "being_accepted" });
+      expect(rejectPair(accepting, seen!, by(bob), at)).toEqual({ refused: "being_accepted" });
+    }
+    expect(rejectPair(accepting, seen!, by(bob), NOW + ACCEPTING_MS)).toEqual({ state: NO_PAIRING });
+    // A clock that was set back makes nobody wait for years.
+    expect(rejectPair(accepting, seen!, by(bob), NOW - 2 * ACCEPTING_MS)).toEqual({ state: NO_PAIRING });
+  });
+
+  it("waits as before where the peers file refused", () => {
+    expect(abandonAccept(begun(state), seen!)).toEqual(state);
+    const anew = receiveKnock(begun(state), knockOf(bob, { msg_id: "k2" }), NOW).state;
+    expect(abandonAccept(begun(anew), seen!)).toEqual(begun(anew)); // that is another's acceptance, of another knock
   });
 
   it.each([
@@ -109,36 +138,81 @@ describe("a knock received", () => {
       state: receiveKnock(state, knockOf(bob, { msg_id: "k2", claimed_name: "prod" }), NOW).state,
       refused: "request_changed",
     },
-  ])("is not decided if it is not what was shown: $why", ({ at, state, refused }) => {
-    expect(acceptPair(state, seen!, { petname: "b", us: us("a1") }, by(bob), at)).toEqual({ refused });
-    expect(rejectPair(state, seen!, by(bob), at)).toEqual({ refused });
+  ])("is not decided if it is not what was shown: $why", ({ at, state: changed, refused }) => {
+    expect(beginAccept(changed, seen!, by(bob), at)).toEqual({ refused });
+    expect(rejectPair(changed, seen!, by(bob), at)).toEqual({ refused });
   });
 
   it("cannot be decided without the operator, or by their word about another", () => {
-    const choice = { petname: "b", us: us("a1") };
-    expect(() => acceptPair(state, seen!, choice, by(alice), NOW)).toThrow("operator");
-    expect(() => acceptPair(state, seen!, choice, { via: "cli" } as Operator, NOW)).toThrow("operator");
+    expect(() => beginAccept(state, seen!, by(alice), NOW)).toThrow("operator");
+    expect(() => beginAccept(state, seen!, { via: "cli" } as Operator, NOW)).toThrow("operator");
     expect(() => rejectPair(state, seen!, by(alice), NOW)).toThrow("operator");
     // @ts-expect-error the operator is no option
-    void (() => acceptPair(state, seen!, choice, undefined, NOW));
+    void (() => beginAccept(state, seen!, undefined, NOW));
   });
 
-  it("of a contact is answered again, to the identity where it names no session", () => {
+  it("of a contact is answered again, whatever of it still waited", () => {
+    const again = receiveKnockOfPeer(state, knockOf(bob, { msg_id: "k2" }), NOW);
+    expect(again).toEqual({ ...NO_PAIRING, owed: [{ key: bob, knock_id: "k2", reply_session: "s1" }] });
+  });
+});
+
+describe("an answer that is owed", () => {
+  const { owed } = admit(receiveKnock(NO_PAIRING, knockOf(bob), NOW).state, only(bob), NOW);
+  const claim = (list: typeof owed, who = one, nowMs = NOW, side = us) =>
+    claimAnswers(list, { session: who, us: side }, nowMs);
+
+  it("says what the original takes, to the session that knocked", () => {
+    const { tell } = claim(owed);
+    expect(tell.map(({ send }) => send)).toEqual([
+      {
+        to: `${bob}#s1`,
+        fields: {
+          to: bob,
+          ts: NOW + 5,
+          kind: "pair_accept",
+          msg_id: expect.stringMatching(/^[0-9a-f]{32}$/),
+          text: "carol",
+          in_reply_to: "k1",
+        },
+      },
+    ]);
     const { reply_session: _none, ...bare } = knockOf(bob);
-    expect(answerKnock(bare, us("a2"), NOW)).toMatchObject({
-      to: bob,
-      fields: { kind: "pair_accept", in_reply_to: "k1" },
-    });
+    const toAll = receiveKnockOfPeer(NO_PAIRING, bare, NOW).owed;
+    expect(claim(toAll).tell[0]!.send).toMatchObject({ to: bob });
+  });
+
+  it("is told by one session, and by another in the same words where that one died", () => {
+    const first = claim(owed);
+    const second = claim(first.owed, two, NOW + CLAIM_MS - 1);
+    expect(second).toEqual({ owed: first.owed, tell: [] });
+    expect(hasToTell(first.owed, two, NOW + CLAIM_MS - 1)).toBe(false);
+    const later = { name: "carol's desk", ts: NOW + 99 };
+    const again = claim(first.owed, one, NOW + 1, later); // the same session, come again
+    expect(again.tell[0]!.send).toEqual(first.tell[0]!.send);
+    for (const at of [NOW + CLAIM_MS, NOW - CLAIM_MS]) {
+      expect(hasToTell(first.owed, two, at)).toBe(true);
+      const over = claim(first.owed, two, at, later);
+      expect(over.tell[0]!.send).toEqual(first.tell[0]!.send);
+      expect(claim(over.owed, one, at)).toMatchObject({ tell: [] });
+    }
+  });
+
+  it("is over once it is told, and another knock is owed another", () => {
+    const { owed: claimed, tell } = claim(owed);
+    expect(answerTold(claimed, tell[0]!.answer)).toEqual([]);
+    const anew = receiveKnockOfPeer({ ...NO_PAIRING, owed: claimed }, knockOf(bob, { msg_id: "k2" }), NOW).owed;
+    expect(answerTold(anew, tell[0]!.answer)).toEqual(anew);
+    expect(claim(anew).tell[0]!.send.fields.msg_id).not.toBe(tell[0]!.send.fields.msg_id);
   });
 });
 
 describe("a knock sent", () => {
   it("is what the original takes, and the gate knows of it for three days", () => {
-    const { state, send } = requested(true);
+    const { state, send } = requested();
     expect(send).toEqual({
       to: `${alice}#s1`,
-      fields: { to: alice, ts: NOW, kind: "pair_request", msg_id: "r1", text: "carol" },
-      reply_to: `${me}#s1`,
+      fields: { to: alice, ts: NOW + 5, kind: "pair_request", msg_id: "r1", text: "carol" },
     });
     expect(knockedAt(state, NOW + SENT_MS - 1)).toEqual(new Map([[alice, "r1"]]));
     expect(knockedAt(state, NOW + SENT_MS)).toEqual(new Map());
@@ -146,59 +220,38 @@ describe("a knock sent", () => {
   });
 
   it("is the same again while it may lie on the bus, and a new one after", () => {
-    const first = requested(true);
-    expect(requested(true, first.state, NOW + 1_000, "r2").send).toEqual(first.send);
-    expect(requested(true, first.state, NOW + PENDING_MS, "r2").send.fields).toMatchObject({
-      msg_id: "r2",
-      ts: NOW + PENDING_MS,
-    });
+    const first = requested();
+    expect(requested(first.state, NOW + 1_000, "r2")).toEqual(first);
+    expect(requested(first.state, NOW + PENDING_MS, "r2").send.fields).toMatchObject({ msg_id: "r2" });
   });
 
-  it("of the operator is completed by the answer", () => {
-    const { state } = requested(true);
-    const answer = receiveAnswer(state, { ...knockOf(alice), in_reply_to: "r1" }, NOW + 1);
-    expect(answer).toMatchObject({ outcome: "add", state: NO_PAIRING, add: { petname: "al", key: alice } });
-    // The file takes the person's earlier word.
-    if (answer.outcome === "add") Operator.check(answer.add.operator, alice);
-    // Where the file refuses the name, the operator is asked anew.
-    expect(holdAnswer(state, knockOf(alice), NOW).pending).toMatchObject([{ what: "answer", key: alice }]);
+  it("waits for the operator when it is answered, and then needs no answer", () => {
+    const answer = { ...knockOf(alice), in_reply_to: "r1" };
+    const taken = receiveAnswer(requested().state, answer, false, NOW + 1);
+    expect(taken).toMatchObject({ outcome: "waiting", state: { pending: [{ what: "answer", key: alice }] } });
+    expect(receiveAnswer(taken.state, answer, false, NOW + 2)).toEqual(taken); // a redelivery waits no longer
+    expect(admit(begun(taken.state, NOW + 2), only(alice), NOW + 2)).toEqual(NO_PAIRING);
+    expect(rejectPair(taken.state, taken.state.pending[0]!, by(alice), NOW + 2)).toEqual({ state: NO_PAIRING });
   });
 
-  it("of the agent waits for the operator even when it is answered", () => {
-    const { state } = requested(false);
-    const answer = receiveAnswer(state, { ...knockOf(alice), in_reply_to: "r1" }, NOW + 1);
-    expect(answer).toMatchObject({ outcome: "waiting", state: { pending: [{ what: "answer", key: alice }] } });
-    if (answer.outcome !== "waiting") return;
-    const done = acceptPair(
-      answer.state,
-      answer.state.pending[0]!,
-      { petname: "al", us: us("a1") },
-      by(alice),
-      NOW + 2,
-    );
-    expect(done).toEqual({ state: NO_PAIRING, add: { petname: "al", key: alice, operator: expect.any(Operator) } });
-    expect(rejectPair(answer.state, answer.state.pending[0]!, by(alice), NOW + 2)).toEqual({ state: NO_PAIRING });
-  });
-
-  it("of the agent becomes the operator's when they ask too, and neither that nor their name is undone by it", () => {
-    const asked = requested(true, requested(false).state, NOW + 1, "r2", "alice");
-    const again = requested(false, asked.state, NOW + 2, "r3", "eve");
-    expect(again.state.sent).toMatchObject([{ by_operator: true, petname: "alice" }]);
+  it("has nothing left to decide where the peer was let in meanwhile", () => {
+    const answer = { ...knockOf(alice), in_reply_to: "r1" };
+    expect(receiveAnswer(requested().state, answer, true, NOW + 1)).toEqual({ outcome: "agreed", state: NO_PAIRING });
   });
 
   it.each([
     { why: "nobody knocked", state: NO_PAIRING, at: NOW, in_reply_to: "r1" },
-    { why: "to another knock", state: requested(true).state, at: NOW, in_reply_to: "r0" },
-    { why: "too late", state: requested(true).state, at: NOW + SENT_MS, in_reply_to: "r1" },
+    { why: "to another knock", state: requested().state, at: NOW, in_reply_to: "r0" },
+    { why: "too late", state: requested().state, at: NOW + SENT_MS, in_reply_to: "r1" },
   ])("is not answered by what was not asked: $why", ({ state, at, in_reply_to }) => {
-    expect(receiveAnswer(state, { ...knockOf(alice), in_reply_to }, at)).toEqual({ outcome: "unasked" });
+    const { outcome, state: after } = receiveAnswer(state, { ...knockOf(alice), in_reply_to }, false, at);
+    expect([outcome, after]).toEqual(["unasked", prunePairing(state, at)]);
   });
 
   it("is one of not too many", () => {
-    const sent = Array.from({ length: SENT_MAX }, (_, i) => ({ ...requested(false).state.sent[0]!, key: keyNo(i) }));
-    const ask = () =>
-      requestPair({ pending: [], sent }, { key: alice, petname: "a", to: { key: alice }, us: us("r1") }, NOW);
-    expect(ask()).toEqual({ refused: "too_many_requests" });
+    const sent = Array.from({ length: SENT_MAX }, (_, i) => ({ ...requested().state.sent[0]!, key: keyNo(i) }));
+    const ask = { key: alice, to: { key: alice }, us, msg_id: "r1" };
+    expect(requestPair({ ...NO_PAIRING, sent }, ask, NOW)).toEqual({ refused: "too_many_requests" });
   });
 });
 
