@@ -21,9 +21,11 @@ import { hookPlace, type HookPlace } from "../wake/hook-address.ts";
 import { ThreadBook } from "../wake/thread-book.ts";
 import { Threads } from "../wake/threads.ts";
 import { WakeDesk } from "../wake/wake-desk.ts";
+import { watchInstalled } from "./installed-version.ts";
 import type { Settings } from "./settings.ts";
 import { wordsOfSession } from "./words.ts";
 
+const PACKAGE = new URL("../../../package.json", import.meta.url);
 /** The first of the hosts to kill does so 500 ms after it asked us to end. */
 const GOODBYE_MAX_MS = 300;
 /** A host's probe of the same session may still be ending. */
@@ -47,14 +49,12 @@ export async function runAgent({ settings, cwd, input, output, log, ended }: Age
   const handoff = settings.handoff === undefined ? undefined : readHandoff(settings.handoff, log);
   // Whoever reads us may be killed.
   output.on("error", () => {});
-  let isTooOld = false;
-  const replaced = Promise.withResolvers<void>();
+  const replaced = Promise.withResolvers<"too_old" | "upgraded">();
   const onTooOld = () => {
     // Only a supervisor starts another; and one that is as old would be told the same at once.
     if (handoff === undefined || handoff.reason === `exit ${EXIT_HANDOFF}`) return;
-    isTooOld = true;
     log("client_too_old", { version: VERSION });
-    replaced.resolve();
+    replaced.resolve("too_old");
   };
   const host = settings.isWithinSession ? {} : settings.host;
   const book = new ThreadBook({
@@ -87,9 +87,20 @@ export async function runAgent({ settings, cwd, input, output, log, ended }: Age
     output,
   });
   if (handoff?.rejoin) server.rejoin();
-  await Promise.race([server.closed, ended, replaced.promise]);
+  const onReplaced = async (version: string) => {
+    log("upgraded_on_disk", { from: VERSION, to: version });
+    await server.idle();
+    replaced.resolve("upgraded");
+  };
+  // Only a supervisor starts another.
+  const stop =
+    handoff && watchInstalled({ path: PACKAGE, timers: systemTimers, onReplaced: (to) => void onReplaced(to) });
+  const why = await Promise.race([server.closed, ended, replaced.promise]);
+  stop?.();
+  // The session goes on in the next process: a goodbye would tell its peers otherwise.
+  if (why === "upgraded") return EXIT_HANDOFF;
   await server.close(GOODBYE_MAX_MS);
-  return isTooOld ? EXIT_HANDOFF : 0;
+  return why === "too_old" ? EXIT_HANDOFF : 0;
 }
 
 /** Where hooks find us; without it this session is woken by what needs none. */

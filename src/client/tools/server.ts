@@ -16,6 +16,7 @@ import {
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import type { Readable, Writable } from "node:stream";
 import type { Timers } from "../bus/timers.ts";
+import { CallsInFlight } from "./calls-in-flight.ts";
 import { busTools } from "./buses.ts";
 import { namesThreadInCalls } from "./host-call.ts";
 import { INBOX_URI, offerInbox } from "./inbox-resource.ts";
@@ -64,6 +65,8 @@ export interface ToolServer {
   readonly closed: Promise<void>;
   /** The session was real before this process, and goes on: it is announced without waiting for a call. */
   rejoin(): void;
+  /** Resolves when no tool call is without its answer. */
+  idle(): Promise<void>;
   /** Closes the pipe and lets the agent, if there is one, say goodbye; at most this long. */
   close(withinMs: number): Promise<void>;
 }
@@ -103,9 +106,16 @@ export function serveTools(options: ToolServerOptions): ToolServer {
   };
 
   const wire = new StdioServerTransport(input, output);
+  const calls = new CallsInFlight();
+  const send = wire.send.bind(wire);
+  wire.send = async (message) => {
+    await send(message);
+    calls.said(message);
+  };
   const handle = serveStdio(factory, { transport: wire, onerror: ({ message }) => log("mcp", { error: message }) });
   const closed = listen(wire, (message) => {
     listening.look(message);
+    calls.heard(message);
     const revision = claimOf(message);
     if (revision === undefined) return;
     reality.settled(() => current?.server.getNegotiatedProtocolVersion() === revision);
@@ -113,6 +123,7 @@ export function serveTools(options: ToolServerOptions): ToolServer {
   return {
     closed,
     rejoin: () => reality.called(),
+    idle: () => calls.none(),
     close: async (withinMs) => {
       reality.stop();
       wake.close();
