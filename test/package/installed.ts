@@ -38,6 +38,28 @@ export class Installed {
     return run(this.#bin, args, { env, cwd: this.folder });
   }
 
+  /** Starts a command that goes on until it is stopped, as by Ctrl-C. */
+  start(env: Record<string, string>, ...args: string[]) {
+    const child = spawn(this.#bin, args, { env, cwd: this.folder, stdio: ["ignore", "pipe", "pipe"] });
+    onTestFinished(() => void child.kill("SIGINT"));
+    let said = "";
+    const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
+    const says = (text: string) =>
+      new Promise<void>((resolve, reject) => {
+        child.stdout.on("data", (chunk) => {
+          said += String(chunk);
+          if (said.includes(text)) resolve();
+        });
+        child.stderr.on("data", (chunk) => (said += String(chunk)));
+        child.once("close", () => reject(new Error(said)));
+      });
+    const stop = () => {
+      child.kill("SIGINT");
+      return ended;
+    };
+    return { says, stop };
+  }
+
   /** Runs a module's text in the folder, as a program that depends on the package. */
   program(text: string): Promise<Ended> {
     return run(join(this.#node, "node"), ["--input-type=module", "--eval", text], { env: {}, cwd: this.folder });

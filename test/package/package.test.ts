@@ -31,6 +31,13 @@ function mkdir(name: string): string {
 
 const nodeFolder = (version: string) => (version === NODE_OWN ? dirname(process.execPath) : pinnedNode(version));
 
+/** One package of the lock file; those with a binary are there for each system. */
+interface Locked {
+  readonly dev?: boolean;
+  readonly os?: readonly string[];
+  readonly cpu?: readonly string[];
+}
+
 /** Paths of files beneath a folder, with `/`. */
 function filesIn(root: string): string[] {
   const entries = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
@@ -49,8 +56,12 @@ describe.each([NODE_FLOOR, NODE_OWN])("installed on Node %s", (version) => {
   });
 
   it("brings what it needs to run and no more", () => {
-    const lock = readJson(join(PROJECT_DIR, "package-lock.json"))["packages"] as Record<string, { dev?: boolean }>;
-    const runtime = Object.entries(lock).filter(([path, { dev }]) => path.startsWith("node_modules/") && dev !== true);
+    const lock = readJson(join(PROJECT_DIR, "package-lock.json"))["packages"] as Record<string, Locked>;
+    const isHere = ({ os, cpu }: Locked) =>
+      (os === undefined || os.includes(process.platform)) && (cpu === undefined || cpu.includes(process.arch));
+    const runtime = Object.entries(lock).filter(
+      ([path, locked]) => path.startsWith("node_modules/") && locked.dev !== true && isHere(locked),
+    );
     const found = readJson(join(home, "node_modules", ".package-lock.json"))["packages"] as object;
     const wanted = ["node_modules/interlink-edge", ...runtime.map(([path]) => path)];
     expect(Object.keys(found).sort()).toEqual(wanted.sort());
@@ -66,7 +77,7 @@ describe.each([NODE_FLOOR, NODE_OWN])("installed on Node %s", (version) => {
     expect(await installed.type(env, "--version")).toEqual({ code: 0, out: `${face.VERSION}\n`, err: "" });
     expect(await installed.type(env, "--help")).toMatchObject({
       code: 0,
-      out: expect.stringMatching(/^interlink-edge mcp/),
+      out: expect.stringMatching(/^interlink-edge setup/),
     });
     const first = await installed.type(env, "key");
     expect(first).toMatchObject({ code: 0, err: expect.stringMatching(/^A new key was made: [^\n]+\n$/) });
@@ -87,6 +98,18 @@ describe.each([NODE_FLOOR, NODE_OWN])("installed on Node %s", (version) => {
     await client.close();
     expect(faults).toEqual([]);
     expect(log()).not.toMatch(/warning/i);
+  });
+
+  it("runs a bus, to which a person sets up", async () => {
+    const env = installed.home();
+    const port = 32_000 + Math.floor(Math.random() * 700);
+    const bus = installed.start(env, "bus", "start", "--port", String(port));
+    await bus.says(`The bus is at http://127.0.0.1:${port}\n`);
+    const set = await installed.type(env, "setup", `http://127.0.0.1:${port}`, "--yes", "--host", "cursor");
+    expect(set, set.err).toMatchObject({ code: 0 });
+    const { mcpServers } = readJson(join(env["HOME"]!, ".cursor/mcp.json"));
+    expect(mcpServers.interlink.args.at(-2)).toBe(join(home, "node_modules/interlink-edge/dist/client/cli/launch.js"));
+    expect(await bus.stop()).toBe(0);
   });
 
   it("is a library by its name, and by no path within", async () => {
@@ -129,12 +152,14 @@ describe("the tarball", () => {
       .flatMap((path) =>
         path.endsWith(".ts") ? [path.replace(/\.ts$/, ".js"), path.replace(/\.ts$/, ".d.ts")] : [path],
       );
-    expect(filesIn(root)).toEqual(["LICENSE", "README.md", "package.json", ...built].sort());
+    const bus = ["dist/bus/bus.capnp", "dist/bus/index.js"];
+    expect(filesIn(root)).toEqual(["LICENSE", "README.md", "package.json", ...bus, ...built].sort());
   });
 
   it("depends on what its files import, at the versions that are tested here", () => {
     const imported = new Set<string>();
-    for (const path of filesIn(root).filter((name) => name.endsWith(".js"))) {
+    // The bus's bundle imports what workerd itself has.
+    for (const path of filesIn(root).filter((name) => name.endsWith(".js") && !name.startsWith("dist/bus/"))) {
       const text = readFileSync(join(root, path), "utf8");
       // As the compiler writes them: at the start of a line, in double quotes.
       for (const [, specifier] of text.matchAll(/^(?:import|export)\b(?:[^"';]*\bfrom)? "([^"]+)"/gm))
@@ -142,6 +167,9 @@ describe("the tarball", () => {
     }
     const { dependencies } = readJson(join(root, "package.json"));
     expect(Object.keys(dependencies).sort()).toEqual([...imported].sort());
+    // The one that is looked for when it is needed: a machine without a bus of its own can do without.
+    const { workerd } = readJson(join(PROJECT_DIR, "node_modules/wrangler/package.json"))["dependencies"];
+    expect(readJson(join(root, "package.json"))["optionalDependencies"]).toEqual({ workerd });
     for (const version of Object.values(dependencies)) expect(version).toMatch(/^\d+\.\d+\.\d+$/);
   });
 

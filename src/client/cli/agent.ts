@@ -25,7 +25,7 @@ import { watchInstalled } from "./installed-version.ts";
 import type { Settings } from "./settings.ts";
 import { wordsOfSession } from "./words.ts";
 
-const PACKAGE = new URL("../../../package.json", import.meta.url);
+const PACKAGE = join(import.meta.dirname, "../../../package.json");
 /** The first of the hosts to kill does so 500 ms after it asked us to end. */
 const GOODBYE_MAX_MS = 300;
 /** A host's probe of the same session may still be ending. */

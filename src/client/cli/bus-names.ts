@@ -23,3 +23,10 @@ export function nameBus(path: string, url: BusUrl): { readonly name: string } | 
   replacePrivateFile(path, `${JSON.stringify({ [name]: own, ...others }, null, 2)}\n`);
   return { name };
 }
+
+/** The key that the file names for a bus, where it is not the usual one; a file that cannot be read is told of later. */
+export function keyNamedFor(path: string, url: BusUrl): string | undefined {
+  const buses = readBuses(path);
+  if ("refused" in buses) return undefined;
+  return [...buses.values()].find(({ urls }) => urls.some(({ origin }) => origin === url.origin))?.key;
+}

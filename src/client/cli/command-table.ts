@@ -104,7 +104,7 @@ export type Words = (typeof COMMANDS)[number]["words"];
 export const EXIT_CODES = `Exit codes: 0 done · 1 refused, or not done · 2 not understood · 3 Node is too old · 4 the bus did not answer, so it
 is not known whether it was done · 5 doctor has warnings alone`;
 
-const VARIABLES = `INTERLINK_URL      the bus, or several separated by commas (that of setup, else http://127.0.0.1:9440)
+const VARIABLES = `INTERLINK_URL      the bus: its name in buses.json, or its addresses (the first there, else http://127.0.0.1:9440)
 INTERLINK_NAME     what we call ourselves on the roster (the key's fingerprint)
 INTERLINK_SESSION  id of this session (the host's own, else a random one)
 INTERLINK_KEY      path of the key, instead of the usual one

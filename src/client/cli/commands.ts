@@ -49,7 +49,8 @@ async function runCommand(
 ): Promise<ExitCode> {
   // A bus is nobody's, so no key is made for it.
   if (command.run === "bus start") return startBus(command, settings, machine, terminal);
-  const desk = await openDesk(settings, terminal, machine);
+  const isAnew = command.run === "setup" && command.target !== undefined;
+  const desk = await openDesk(settings, terminal, machine, isAnew);
   if (typeof desk === "number") return desk;
   const { me } = desk;
   switch (command.run) {

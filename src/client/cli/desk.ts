@@ -25,12 +25,20 @@ export interface Desk {
   readonly nowMs: number;
 }
 
-/** Opens the identity that our agents begin with, and makes its key where there is none. */
-export async function openDesk(settings: Settings, terminal: Terminal, machine: Machine): Promise<Desk | ExitCode> {
+/**
+ * Opens the identity that our agents begin with, and makes its key where there is none.
+ * @param isAnew for another bus than theirs: as who has the usual key
+ */
+export async function openDesk(
+  settings: Settings,
+  terminal: Terminal,
+  machine: Machine,
+  isAnew = false,
+): Promise<Desk | ExitCode> {
   const { trust, stateDirectory, bus, isBusSet, buses } = settings;
   const directory = BusDirectory.open({ buses, key: trust.key, ...(isBusSet && { bus }) });
   const home = "refused" in directory ? directory : directory.home;
-  const keyPath = "refused" in home ? trust.key : home.key;
+  const keyPath = isAnew || "refused" in home ? trust.key : home.key;
   const opened = await openIdentity(keyPath);
   if ("refused" in opened) return refuse(terminal, wordsOfFile(opened), opened.refused);
   const { identity, created } = opened;

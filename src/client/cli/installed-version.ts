@@ -11,7 +11,7 @@ const LOOK_MS = 5_000;
 
 export interface InstallWatch {
   /** Of the package that we are part of. */
-  readonly path: string | URL;
+  readonly path: string;
   readonly timers: Pick<Timers, "setTimeout" | "clearTimeout">;
   /** Called once. */
   readonly onReplaced: (version: string) => void;
@@ -31,7 +31,7 @@ export function watchInstalled({ path, timers, onReplaced }: InstallWatch): () =
   return () => timer !== undefined && timers.clearTimeout(timer);
 }
 
-function versionAt(path: string | URL): string | undefined {
+function versionAt(path: string): string | undefined {
   try {
     const { version } = JSON.parse(readFileSync(path, "utf8")) as { version?: unknown };
     return typeof version === "string" ? version : undefined;

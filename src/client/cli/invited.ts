@@ -9,22 +9,22 @@ import type { Operator } from "../trust/operator.ts";
 import { requestPair } from "../trust/pairing.ts";
 import type { Asker } from "./asker.ts";
 import type { Desk } from "./desk.ts";
+import { publishAt } from "./publish.ts";
 import { refuse, type ExitCode } from "./terminal.ts";
 import { wordsOfPeers, wordsOfState } from "./words.ts";
 
 /** @param operator their word, about this key under this name */
 export async function trustInviter(
-  { terminal, peers }: Desk,
-  { http }: Asker,
+  { terminal, me, peers }: Desk,
+  asker: Asker,
   { key }: InviteText,
   petname: string,
   operator: Operator,
 ): Promise<ExitCode> {
   const added = await peers.add(petname, key, operator);
   if ("refused" in added) return refuse(terminal, wordsOfPeers(added), added.refused);
-  // So that their mail is taken before an agent of ours has ever run. An agent says it anew, whatever became of this.
-  const book = peers.current();
-  if (!("refused" in book)) await http.contacts([...book.petnames.keys()]);
+  // So that their mail is taken before an agent of ours has ever run.
+  await publishAt(asker, me, peers);
   return 0;
 }
 

@@ -4,7 +4,6 @@ import process from "node:process";
 import { fingerprint, type Key } from "../../protocol/address.ts";
 import { acceptRequest, rejectRequest, settle, type Decision, type Trust } from "../session/pair-decision.ts";
 import { shownOf } from "../session/pairing-desk.ts";
-import { invitedAt, useMadeInvite } from "../state/invitations.ts";
 import { openPairing } from "../state/open-pairing.ts";
 import { ageOf } from "../tools/ages.ts";
 import { isoOf, quoted } from "../tools/escape.ts";
@@ -30,12 +29,13 @@ export function listKnocks(desk: PairDesk): Promise<ExitCode> {
   return withPairing(desk, (trust) => {
     const { pending } = settle(trust, nowMs);
     const shown = pending.map((request) => {
-      const { key, claimed_name, what, at_ms } = request;
-      const invited_at_ms = invitedAt(trust.pairing, request, nowMs);
-      const invited = invited_at_ms === undefined ? "" : `, ${invitedWords(invited_at_ms)}`;
-      const line = `${fingerprint(key)}  ${quoted(claimed_name)}  ${asksOf(what)}, ${ageOf(nowMs - at_ms)}${invited}`;
-      const said = { fingerprint: fingerprint(key), key, claimed_name, what, at_ms };
-      return { line, said: { ...said, ...(invited_at_ms !== undefined && { invited_at_ms }) } };
+      const { request_id: _request_id, ...said } = shownOf(request, trust.pairing, nowMs);
+      const { fingerprint, claimed_name, what, at_ms, invited_at_ms } = said;
+      const invited = invited_at_ms === undefined ? "" : `, you invited this one at ${isoOf(invited_at_ms)}`;
+      return {
+        said,
+        line: `${fingerprint}  ${quoted(claimed_name)}  ${asksOf(what)}, ${ageOf(nowMs - at_ms)}${invited}`,
+      };
     });
     const requests = shown.map(({ said }) => said);
     report(
@@ -58,15 +58,12 @@ export function acceptKnock(
     const seen = find(trust, typed, desk.nowMs);
     if (typeof seen === "string") return refuse(terminal, seen);
     const { key } = seen;
-    const invited = invitedAt(trust.pairing, seen, desk.nowMs);
-    const shown = questionFor.accept(shownOf(seen), petname).split("\n");
-    if (invited !== undefined) shown.push(`${capital(invitedWords(invited))}, and this is who took that invite.`);
+    const shown = questionFor.accept(shownOf(seen, trust.pairing, desk.nowMs), petname).split("\n");
     const operator = await attest(terminal, { key, shown, yes });
     if (!operator) return 1;
     // A person took their time: the clock of now, not of when they were asked.
     const made = await acceptRequest(trust, { seen, petname, operator }, Date.now);
     if (made.outcome !== "made") return refuse(terminal, wordsOf(made));
-    if (invited !== undefined) useMadeInvite(trust.pairing, invited, desk.nowMs);
     report(terminal, { added: { petname: made.petname, key } }, [
       `${quoted(made.petname)} (${fingerprint(key)}) is a peer now.`,
     ]);
@@ -85,7 +82,11 @@ export function rejectKnock(
     const seen = find(trust, typed, desk.nowMs);
     if (typeof seen === "string") return refuse(terminal, seen);
     const { key } = seen;
-    const operator = await attest(terminal, { key, shown: questionFor.reject(shownOf(seen)).split("\n"), yes });
+    const operator = await attest(terminal, {
+      key,
+      shown: questionFor.reject(shownOf(seen, trust.pairing, desk.nowMs)).split("\n"),
+      yes,
+    });
     if (!operator) return 1;
     const made = rejectRequest(trust, { seen, operator }, Date.now());
     if (made.outcome !== "made") return refuse(terminal, wordsOf(made));
@@ -93,9 +94,6 @@ export function rejectKnock(
     return 0;
   });
 }
-
-const invitedWords = (atMs: number): string => `you invited this one at ${isoOf(atMs)}`;
-const capital = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
 
 async function withPairing(
   { terminal, peers, me, stateDirectory: directory, nowMs }: PairDesk,

@@ -14,7 +14,7 @@ import { addPeer } from "../trust/peer-book.ts";
 import { INVITE_PREFIX, parseInvite, type InviteRefusal, type InviteText } from "../trust/invite-text.ts";
 import { Operator } from "../trust/operator.ts";
 import { askerAt, refuseOutcome, type Asker } from "./asker.ts";
-import { nameBus } from "./bus-names.ts";
+import { keyNamedFor, nameBus } from "./bus-names.ts";
 import type { CommandRun } from "./command-line.ts";
 import type { Desk } from "./desk.ts";
 import { applyPlan, planWrites, takeAllBack, wordsOfTrouble, type Plan } from "./host-files.ts";
@@ -60,6 +60,13 @@ async function join(desk: Desk, command: SetupCommand, work: Work): Promise<Exit
   const { terminal, machine, identity, me, peers, settings } = desk;
   const { record, keep, hosts, url, invite, isGiven } = work;
   const asker = askerAt(url.origin, "public", identity, peers);
+  const otherKey = isGiven ? keyNamedFor(settings.buses, url) : undefined;
+  if (otherKey !== undefined)
+    return refuse(
+      terminal,
+      `${settings.buses} names another key for this bus: ${otherKey}; INTERLINK_KEY sets it up as that`,
+      "other_key",
+    );
   const admitted = await isAdmitted(desk, asker, invite);
   if (typeof admitted === "number") return admitted;
 

@@ -5,7 +5,7 @@
  * | what is so                                  | then          | why |
  * |---------------------------------------------|---------------|-----|
  * | nobody sits at the session                  | 0 at once     | a host that is to end would wait for us |
- * | no agent answers, or no folder of ours      | 0 in a second | nothing will come here |
+ * | no agent answers, or no folder of ours      | 0 in a second | a host starts its servers and its hooks together; later nothing will come |
  * | the agent has a better path, or was told off | 0 at once    | one wake, not two |
  * | the agent is replaced                       | asked anew    | an upgrade takes a moment |
  * | a newer one waits                           | 0             | one at a time |
@@ -18,13 +18,15 @@ import { askAgent } from "../wake/hook-client.ts";
 import type { Settings } from "./settings.ts";
 import type { ExitCode, Terminal } from "./terminal.ts";
 
-/** An agent that was replaced is back by then. */
+/** An agent that is starting is there by then, */
+const START_MAX_MS = 1_000;
+/** and one that was replaced is back. */
 const RETURN_MAX_MS = 10_000;
-const RETURN_RETRY_MS = 500;
+const RETRY_MS = 250;
 
 export async function waitForMail(settings: Settings, { err }: Pick<Terminal, "err">): Promise<ExitCode> {
   if (!settings.isAttended || settings.wake === "off") return 0;
-  let untilMs = 0;
+  let untilMs = Date.now() + START_MAX_MS;
   do {
     const outcome = await waitOnce(settings);
     if (typeof outcome === "object") {
@@ -33,8 +35,7 @@ export async function waitForMail(settings: Settings, { err }: Pick<Terminal, "e
     }
     if (outcome === "no") return 0;
     if (outcome === "lost") untilMs = Date.now() + RETURN_MAX_MS;
-    if (Date.now() >= untilMs) return 0;
-    await sleep(RETURN_RETRY_MS);
+    await sleep(RETRY_MS);
   } while (Date.now() < untilMs);
   return 0;
 }

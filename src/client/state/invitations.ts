@@ -58,26 +58,26 @@ export function keepMadeInvite(store: PairingStore, made: MadeInvite): void {
 }
 
 /** When we invited the one who knocks so; undefined if they came by themselves. */
-export function invitedAt(
-  store: PairingStore,
-  { key, msg_id }: { readonly key: Key; readonly msg_id: string },
-  nowMs: number,
-): number | undefined {
-  const turns = Array.from({ length: TURNS_MAX }, (_, turn) => turn);
-  return read<MadeInvite>(store, MADE, nowMs).find(({ secret }) =>
-    turns.some((turn) => invitedKnockId(secret, key, turn) === msg_id),
-  )?.at_ms;
+export function invitedAt(store: PairingStore, knock: KnockOf, nowMs: number): number | undefined {
+  return read<MadeInvite>(store, MADE, nowMs).find((made) => isBy(made, knock))?.at_ms;
 }
 
 /** An invite is used once: who was let in by it has used it. */
-export function useMadeInvite(store: PairingStore, atMs: number, nowMs: number): void {
-  store.transaction(() =>
-    write(
-      store,
-      MADE,
-      read<MadeInvite>(store, MADE, nowMs).filter(({ at_ms }) => at_ms !== atMs),
-    ),
-  );
+export function useMadeInvite(store: PairingStore, knock: KnockOf, nowMs: number): void {
+  store.transaction(() => {
+    const made = read<MadeInvite>(store, MADE, nowMs);
+    const left = made.filter((each) => !isBy(each, knock));
+    if (left.length < made.length) write(store, MADE, left);
+  });
+}
+
+interface KnockOf {
+  readonly key: Key;
+  readonly msg_id: string;
+}
+
+function isBy({ secret }: MadeInvite, { key, msg_id }: KnockOf): boolean {
+  return Array.from({ length: TURNS_MAX }, (_, turn) => invitedKnockId(secret, key, turn)).includes(msg_id);
 }
 
 /** The id of the knock to make now. */

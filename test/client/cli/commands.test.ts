@@ -73,18 +73,20 @@ describe("without an agent", { timeout: 60_000 }, () => {
     expect((await ann.json("discover", "bob")).identities).toMatchObject([{ sessions: [] }]);
   });
 
-  it.each([
-    { args: ["send", "nobody", "x"], code: 1, error: "unknown_peer" },
-    { args: ["send", "bob", ""], code: 1, error: "bad_text" },
-    { args: ["send", "bob", "x", "--session", "s"], code: 1, error: "unknown_session" },
-    { args: ["send", "self", "x"], code: 1, error: "oneself" },
-    { args: ["discover", "nobody"], code: 1, error: "unknown_peer" },
-  ])("$args is refused as $error", async ({ args, code, error }) => {
+  it("what names nobody is refused, with a code for programs and a sentence for a person", async () => {
     const [ann] = await pairOf();
-    const typed = await ann.type(...args, "--json");
-    expect(typed).toMatchObject({ code });
-    expect(JSON.parse(typed.out)).toEqual({ error, message: expect.any(String) });
-    expect(await ann.type(...args)).toMatchObject({ code, out: "", err: expect.stringMatching(/^[A-Z].*\.\n$/) });
+    for (const { args, error } of [
+      { args: ["send", "nobody", "x"], error: "unknown_peer" },
+      { args: ["send", "bob", ""], error: "bad_text" },
+      { args: ["send", "bob", "x", "--session", "s"], error: "unknown_session" },
+      { args: ["send", "self", "x"], error: "oneself" },
+      { args: ["discover", "nobody"], error: "unknown_peer" },
+    ]) {
+      const typed = await ann.type(...args, "--json");
+      expect(typed, args.join(" ")).toMatchObject({ code: 1 });
+      expect(JSON.parse(typed.out)).toEqual({ error, message: expect.any(String) });
+      expect(await ann.type(...args)).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/^[A-Z].*\.\n$/) });
+    }
   });
 
   it("without a bus each says so, and ends with 4", async () => {
@@ -172,6 +174,18 @@ describe("doctor", { timeout: 60_000 }, () => {
       "round trip": "ok",
       wake: "warning",
     });
+  });
+
+  it("takes nothing of what waits for the first agent", async () => {
+    const [ann, bob] = await pairOf();
+    // Bob's knock lies on the bus, and mail for whoever of his comes first.
+    await ann.type("send", "bob", "for the first");
+    for (const person of [ann, bob])
+      expect(await person.type("doctor")).toMatchObject({ code: 5, out: expect.stringContaining("acked in") });
+    expect((await bob.json("inbox", "--take")).messages).toMatchObject([{ text: "for the first" }]);
+    await ann.json("inbox", "--take");
+    const owed = (await ann.type("export")).out.split("\n").filter((line) => line.includes('"part":"owed"'));
+    expect(owed, "the knock of a peer, who is told so").toHaveLength(1);
   });
 
   it("names what mends what is broken", async () => {

@@ -70,7 +70,7 @@ export class Person {
   /** Until Ctrl-C, which comes with the test's end at the latest. */
   async startBus(port: number, ...more: string[]) {
     const bus = this.start(["bus", "start", "--port", String(port), ...more]);
-    await until(() => bus.said.out.includes(`http://127.0.0.1:${port}`) || bus.child.exitCode !== null, "the bus");
+    await until(() => bus.said.err.includes("Ctrl-C") || bus.child.exitCode !== null, "the bus");
     return bus;
   }
 
