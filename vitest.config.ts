@@ -28,6 +28,7 @@ const modelled = (OVERFLOW: "refuse" | "evict") =>
         RATE_PER_S: "100000",
         MODEL_RUNS: process.env["MODEL_RUNS"] ?? "",
         MODEL_SEED: process.env["MODEL_SEED"] ?? "",
+        MODEL_SHRINK: process.env["MODEL_SHRINK"] ?? "",
       },
     },
   });

@@ -576,7 +576,7 @@ export const GUARDS: readonly Guard[] = [
     text: "settings.adminKeys.has(caller!.key)",
     instead: "true",
     why: "whoever is in could let anyone in",
-    tests: processes("bad-inputs"),
+    tests: processes("http"),
   },
   {
     name: "life of an invite",
@@ -624,7 +624,7 @@ export const GUARDS: readonly Guard[] = [
     text: 'if (length > maxBytes) return refuse("too_large");',
     instead: "",
     why: "strangers could make the bus read without a bound",
-    tests: processes("bad-inputs", "http"),
+    tests: processes("http"),
   },
   {
     name: "unknown parameter",
@@ -795,8 +795,15 @@ export const GUARDS: readonly Guard[] = [
     instead: "return undefined;",
     why: "a stranger's mail would come to a model",
     tests: client("trust/gate"),
-    survives:
-      "`admit` refuses the same again before it is shown, on purpose, so that no later change of order lets a stranger in",
+  },
+  {
+    name: "gate: only peers, said again",
+    file: "client/trust/gate.ts",
+    text: 'if (sender === undefined) return drop("not_paired");',
+    instead: "",
+    why: "a later change of order could let a stranger in",
+    tests: client("trust/gate"),
+    survives: "the steps before have refused whoever has no name; it is there for a change that nobody has made yet",
   },
   {
     name: "gate: answers that were asked for",
@@ -849,9 +856,9 @@ export const GUARDS: readonly Guard[] = [
   {
     name: "outbox: acked is the end",
     file: "client/session/outbox-policy.ts",
-    text: 'if (life.state === "acked") return life;\n  if (state === "acked")',
-    instead: 'if (state === "acked")',
-    why: "a late receipt of another bus would take an acked message back",
+    text: 'if (life.state === "acked") return life;\n  if (life.state === "stored") return life.buses',
+    instead: 'if (life.state === "stored") return life.buses',
+    why: "a late answer of another bus would take an acked message back",
     tests: client("state/outbox-policy"),
   },
   {

@@ -29,6 +29,35 @@ const page = (shard: DirectoryObject, isShown: boolean) =>
   JSON.parse(shard.page(JSON.stringify({ limit: 200, isShown }))) as { keys: Key[]; isFull?: true };
 const keysOf = (count: number) => Array.from({ length: count }, newKey).sort();
 
+describe("an invite", () => {
+  const invited = (shard: DirectoryObject, hash: string, expiresAtMs: number) =>
+    shard.putInvite(JSON.stringify({ hash, expiresAtMs }));
+  const take = (shard: DirectoryObject, hash: string, key: Key) =>
+    JSON.parse(shard.takeInvite(JSON.stringify({ hash, key })));
+
+  it("that a key took and did not yet use up is that key's alone, which may take it again", () =>
+    withShard(3, (shard) => {
+      freezeAt(NOW);
+      const [first, second] = keysOf(2) as [Key, Key];
+      invited(shard, "h", NOW + HOUR);
+      expect(take(shard, "h", first)).toEqual({});
+      expect(take(shard, "h", second)).toEqual({ refused: "join_denied" });
+      expect(take(shard, "h", first)).toEqual({});
+      shard.removeInvite(JSON.stringify({ hash: "h" }));
+      expect(take(shard, "h", first)).toEqual({ refused: "join_denied" });
+    }));
+
+  it("is good until its time, and not at it", () =>
+    withShard(3, (shard) => {
+      freezeAt(NOW);
+      for (const hash of ["a", "b"]) invited(shard, hash, NOW + HOUR);
+      freezeAt(NOW + HOUR - 1);
+      expect(take(shard, "a", newKey())).toEqual({});
+      freezeAt(NOW + HOUR);
+      expect(take(shard, "b", newKey())).toEqual({ refused: "join_denied" });
+    }));
+});
+
 describe("a shard lists LISTED_MAX keys", () => {
   it("the last that fits, and not one more that nobody would see", () =>
     withShard(3, (shard) => {

@@ -2,6 +2,7 @@ import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import type { Key } from "../../src/protocol/address.ts";
 import { BATCH_MAX, DEFAULT_LIMITS } from "../../src/protocol/constants.ts";
+import { clock } from "../../src/durable/clock.ts";
 import { connectIdentity } from "../../src/worker/ask.ts";
 import {
   ask,
@@ -198,12 +199,20 @@ describe("only contacts fill an inbox", () => {
     expect(await sendOne(key, knock(patient, "second"))).toMatchObject({ refused: "knock_limit" });
   });
 
-  it("lets nobody ack a knock past its time, also before a late alarm", async () => {
+  it("neither counts a knock past its time nor lets it be acked, also before a late alarm", async () => {
     const key = newKey();
     await sendOne(key, entry(newKey(), "s1", { kind: "pair_request" }));
     const { items } = await take(key, "s1");
     passTime(DEFAULT_LIMITS.KNOCK_RETAIN_MS);
     expect(await must(key, "ack", { session: session("s1"), acks: [items![0]!.ack] })).toEqual({ removed: 0 });
+    const nonce = { nonce: "n1", expiresAtMs: clock.now() + 121_000 };
+    const { webSocket } = await connectIdentity(bindings, { key, session: session("s1"), nonce });
+    const welcome = new Promise((resolve) => {
+      webSocket!.addEventListener("message", ({ data }) => resolve(JSON.parse(data as string)), { once: true });
+    });
+    webSocket!.accept();
+    expect(await welcome).toMatchObject({ t: "welcome", queued: 0 });
+    webSocket!.close();
   });
 
   it("bounds all knocks together, and never lets them displace mail", async () => {

@@ -374,11 +374,16 @@ const closeStep = step("close", someSession, async (id, model, real) => {
   model.disconnect(id, clock.now());
 });
 
-/** The client of a session whose socket is open. One that is a day old was closed by the alarm, which is never days late. */
+/** The client of a session whose socket is open. */
 async function openClient(id: string, model: IdentityModel, real: Real): Promise<Client | undefined> {
+  await closeOld(model, real);
+  return model.sockets.has(id) ? real.clients.get(id) : undefined;
+}
+
+/** Sockets that are a day old are closed by the alarm, which may be late, but not by the days that make a session gone. */
+export async function closeOld(model: IdentityModel, real: Real): Promise<void> {
   const isOld = [...model.sockets.values()].some(({ sinceMs }) => clock.now() - sinceMs >= SOCKET_MAX_MS);
   if (isOld) await ring(1, model, real);
-  return model.sockets.has(id) ? real.clients.get(id) : undefined;
 }
 
 async function until(isSo: () => boolean, what: string): Promise<void> {
@@ -443,7 +448,12 @@ export async function ring(times: number, model: IdentityModel, real: Real): Pro
     const atMs = await runInDurableObject(stubOf(real.key), (_, state) => state.storage.getAlarm());
     expect(atMs ?? Infinity, "the alarm is set in time").toBeLessThanOrEqual(Math.max(model.dueAtMs(), nowMs));
     if (!(await runDurableObjectAlarm(stubOf(real.key)))) continue;
+    const before = [...model.sockets.keys()];
     model.ring(nowMs);
+    for (const id of before.filter((each) => !model.sockets.has(each))) {
+      await until(() => real.clients.get(id)!.isOver, "the close of a socket that is too old");
+    }
+    await breathe();
     if (!model.isKept(nowMs)) real.generation = undefined; // may be a ghost by now, and then its next life is another
   }
 }
@@ -452,6 +462,7 @@ const ringStep = step("ring", fc.constantFrom(1, 2), ring);
 
 const sleepStep = step("sleep", fc.constantFrom("evict", "abort"), async (how, model, real) => {
   if (how === "abort") {
+    await closeOld(model, real);
     await abortAllDurableObjects();
     model.crash();
     real.hasCrashed = true;

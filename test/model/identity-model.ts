@@ -138,11 +138,12 @@ export class IdentityModel {
   unregister(session: string, ts: number, sig: string, nowMs: number): Answer<object> {
     this.#passTime(nowMs);
     const buried = this.tombstones.get(session);
-    if (buried?.ts === ts && buried.sig === sig) return {};
-    if (ts <= this.#fence(session)) return { refused: "stale" };
+    const isRetry = buried?.ts === ts && buried.sig === sig;
+    if (!isRetry && ts <= this.#fence(session)) return { refused: "stale" };
+    this.sockets.delete(session);
+    if (isRetry) return {};
     const wasShown = this.sessions.get(session)?.isShown ?? buried?.wasShown ?? false;
     this.sessions.delete(session);
-    this.sockets.delete(session);
     this.tombstones.set(session, { ts, sig, atMs: nowMs, wasShown });
     return {};
   }
@@ -340,9 +341,8 @@ export class IdentityModel {
     for (const [session, { sinceMs }] of this.sockets) {
       this.#push(session);
       if (nowMs - sinceMs < this.#limits.SOCKET_MAX_MS) continue;
-      const heardAtMs = this.#seenAtMs(session);
       this.sockets.delete(session);
-      this.#hear(session, heardAtMs);
+      this.#hear(session, nowMs); // its client answers the close
     }
   }
 

@@ -3,7 +3,7 @@
  * late and twice, the object sleeps or is aborted between any two steps.
  *
  * `MODEL_RUNS=5000 npx vitest run --project model` walks further; a failing run prints its `MODEL_SEED`, which draws the
- * very same steps again, and the fewest of them that still fail.
+ * very same steps again, and the fewest of them that still fail. `MODEL_SHRINK=no` is content with the first failure.
  */
 
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
@@ -14,7 +14,7 @@ import { encodeBase64url } from "../../src/protocol/base64url.ts";
 import { clock } from "../../src/durable/clock.ts";
 import { readSettings } from "../../src/durable/settings.ts";
 import { bindings, freezeAt, stubOf } from "../support/objects.ts";
-import { compareReceipts, compareView, poll, ring, SESSIONS, STEPS, type Real } from "./commands.ts";
+import { closeOld, compareReceipts, compareView, poll, ring, SESSIONS, STEPS, type Real } from "./commands.ts";
 import { IdentityModel } from "./identity-model.ts";
 
 /** Far ahead of the system's clock, by which real alarms ring: none of them rings into a run. */
@@ -52,6 +52,7 @@ async function finish(model: IdentityModel, real: Real): Promise<void> {
   for (const number of [0, 1, 3, 4]) await compareView(number, model, real);
   for (const number of real.senders.keys()) await compareReceipts(number, model, real);
   for (const id of SESSIONS) await poll({ id, max: 64, acks: [] }, model, real);
+  await closeOld(model, real);
   await abortAllDurableObjects(); // with sockets open it would never rest
   model.crash();
   for (let i = 0; i < 3; i++) {
@@ -92,7 +93,7 @@ it(`${title}: ${runs} runs, seed ${seed}`, { timeout: 60_000 + runs * 2_000 }, a
       await fc.asyncModelRun(() => ({ model, real }), commands);
       await finish(model, real);
     }),
-    { numRuns: runs, seed },
+    { numRuns: runs, seed, endOnFailure: variables["MODEL_SHRINK"] === "no" },
   );
   console.log(`model: MODEL_SEED=${seed} MODEL_RUNS=${runs}, ${steps} steps (OVERFLOW=${settings.overflow})`);
 });

@@ -1,7 +1,9 @@
 /** The bus over real HTTP: what the door adds to the objects' rules. */
 
+import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { startBus, type LocalBus } from "../../scripts/local-bus.ts";
+import { DEFAULT_LIMITS } from "../../src/protocol/constants.ts";
 import { Agent, newMessageId, signAnnouncement, signUnregister } from "../support/agent.ts";
 import { SessionSocket } from "../support/session-socket.ts";
 
@@ -447,4 +449,18 @@ describe("an operator", () => {
     "join",
     "forget",
   ].map((name) => `/${name}`);
+});
+
+it("stops reading a body that does not say how long it is as soon as it is too long", async () => {
+  const headers = { "content-type": "application/json" };
+  const status = await new Promise<number>((resolve, reject) => {
+    const outgoing = request(`${bus.url}/send`, { method: "POST", headers }, (response) => {
+      resolve(response.statusCode!);
+      response.resume();
+    });
+    outgoing.on("error", reject);
+    outgoing.flushHeaders(); // without a length, so in chunks
+    outgoing.end("x".repeat(DEFAULT_LIMITS.BODY_MAX_BYTES + 1));
+  });
+  expect(status).toBe(413); // before its token is asked for, which it has none of
 });

@@ -165,8 +165,12 @@ function makeBody(step: Step, cast: Cast, expand: (value: Json) => Json): Uint8A
     case "send":
       return toBytes(makeSend(spec, cast));
     case "announce":
-    case "unregister":
-      return toBytes({ ...makePresence(spec, cast.signers[spec.key]!), ...spec.after });
+    case "unregister": {
+      const signer = cast.signers[spec.key]!;
+      const said = makePresence(spec, signer);
+      const shown = spec.public && makePresence({ ...spec, set: { ...spec.set, ts: said.ts, ...spec.public } }, signer);
+      return toBytes({ ...said, ...(shown && { public: shown }), ...spec.after });
+    }
     default:
       throw new Error(`unknown bodyGen ${spec.gen}`);
   }
