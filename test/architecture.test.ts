@@ -68,6 +68,9 @@ const PURE = new RegExp(
     "^client/trust/(gate|pairing|pairing-state|owed-answers|peer-book|petname|key-choice)\\.ts$",
     "^client/supervisor/(restart-budget|child-life|era|frame|retry|banner|answers|greeting)\\.ts$",
     "^client/tools/(render|render-lifecycle|render-wake)\\.ts$",
+    "^client/trust/invite-text\\.ts$",
+    "^client/hosts/(jsonc|json-entry|toml|toml-entry)\\.ts$",
+    "^client/cli/(command-line|command-table|tool-words|roster-lines)\\.ts$",
     "^client/wake/(chooser|proof|rebinding|reminder|hook-line|hooks|standing)\\.ts$",
   ].join("|"),
 );

@@ -143,7 +143,7 @@ describe("the tarball", () => {
   const root = join(folder, `node-${NODE_OWN}`, "node_modules", "interlink-edge");
   const launcher = join(root, "dist", "client", "cli", "launch.js");
 
-  it("holds each file of the client and the protocol as JavaScript and types, their data, and nothing else", () => {
+  it("holds each file of the client and the protocol as JavaScript and types, their data, the plugin, and nothing else", () => {
     const sources = ["client", "protocol"].flatMap((room) =>
       filesIn(join(PROJECT_DIR, "src", room)).map((path) => join("dist", room, path)),
     );
@@ -153,7 +153,10 @@ describe("the tarball", () => {
         path.endsWith(".ts") ? [path.replace(/\.ts$/, ".js"), path.replace(/\.ts$/, ".d.ts")] : [path],
       );
     const bus = ["dist/bus/bus.capnp", "dist/bus/index.js"];
-    expect(filesIn(root)).toEqual(["LICENSE", "README.md", "package.json", ...bus, ...built].sort());
+    const plugin = [".claude-plugin", "plugin"].flatMap((room) =>
+      filesIn(join(PROJECT_DIR, room)).map((path) => join(room, path)),
+    );
+    expect(filesIn(root)).toEqual(["LICENSE", "README.md", "package.json", ...bus, ...plugin, ...built].sort());
   });
 
   it("depends on what its files import, at the versions that are tested here", () => {

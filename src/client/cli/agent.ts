@@ -86,6 +86,8 @@ export async function runAgent({ settings, cwd, input, output, log, ended }: Age
     input,
     output,
   });
+  // A hook that waits goes on to wait for the next process.
+  void replaced.promise.then(() => (wake.isReplaced = true));
   if (handoff?.rejoin) server.rejoin();
   const onReplaced = async (version: string) => {
     log("upgraded_on_disk", { from: VERSION, to: version });

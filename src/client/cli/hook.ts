@@ -4,6 +4,7 @@
  */
 
 import type { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { isUntyped } from "../tools/render-wake.ts";
 import { hookPlace } from "../wake/hook-address.ts";
 import { askAgent } from "../wake/hook-client.ts";
@@ -15,6 +16,9 @@ import type { ExitCode, Terminal } from "./terminal.ts";
 
 /** A host writes its line and closes the pipe; who does not is no host. */
 const INPUT_MAX_MS = 500;
+/** A host starts its servers and tells of its session at once; this hook holds it up for nothing, so it may wait. */
+const START_MAX_MS = 1_000;
+const RETRY_MS = 100;
 /** A prompt may be long; what counts stands at its beginning. */
 const INPUT_MAX_BYTES = 4 * 1_024 * 1_024;
 
@@ -27,8 +31,14 @@ export async function tellAgent(
   const event = await readEvent(input);
   const thread = textOf(event["session_id"]) ?? settings.host.thread;
   const request = requestOf(hook, event, thread, settings);
-  const place = request && hookPlace(settings.hooks, settings.platform, false);
-  const talk = place && (await askAgent(place, { ...settings.host, thread }, request));
+  if (!request) return 0;
+  const untilMs = Date.now() + (hook === "session-start" ? START_MAX_MS : 0);
+  const ask = async () => {
+    const place = hookPlace(settings.hooks, settings.platform, false);
+    return place && askAgent(place, { ...settings.host, thread }, request);
+  };
+  let talk = await ask();
+  for (; !talk && Date.now() < untilMs; talk = await ask()) await sleep(RETRY_MS);
   talk?.close();
   if (talk?.first.say !== "tell") return 0;
   // The one answer that is for the model: beside the result of the tool that was used.

@@ -159,6 +159,8 @@ export interface PairRequestShown {
   /** What the stranger calls itself: for the human alone, never in a text for the model. */
   readonly claimed_name: string;
   readonly at_ms: number;
+  /** They came by an invite of ours, made then. */
+  readonly invited_at_ms?: number;
 }
 
 export interface WhoAmI {

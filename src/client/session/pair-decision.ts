@@ -3,6 +3,7 @@
  * moment, and with nothing half done that a later look would not finish.
  */
 
+import { useMadeInvite } from "../state/invitations.ts";
 import type { PairingStore } from "../state/pairing-store.ts";
 import type { LockRefusal } from "../trust/file-lock.ts";
 import type { Operator } from "../trust/operator.ts";
@@ -43,6 +44,7 @@ export async function acceptRequest(
     return { outcome: "not_added", why: added };
   }
   settle({ pairing, peers }, now());
+  useMadeInvite(pairing, seen, now());
   const warning = "warning" in added ? added.warning : undefined;
   return { outcome: "made", petname: added.petname, ...(warning && { warning }) };
 }

@@ -8,7 +8,7 @@ import { fingerprint, parseRoute, type Key, type Route, type SessionId } from ".
 import { isRefusal } from "../../protocol/refusal.ts";
 import type { Timers } from "../bus/timers.ts";
 import type { Knock } from "../state/knocks.ts";
-import { forgetInvitation, knockIdOf, takenInvitations } from "../state/invitations.ts";
+import { forgetInvitation, invitedAt, knockIdOf, takenInvitations } from "../state/invitations.ts";
 import type { PairingStore } from "../state/pairing-store.ts";
 import type { Knocking } from "../trust/gate.ts";
 import type { Operator } from "../trust/operator.ts";
@@ -107,7 +107,13 @@ export class PairingDesk {
 
   /** What waits for our operator, the oldest first, at whichever session it came. */
   pending(): readonly PairRequestShown[] {
-    return prunePairing(this.#options.pairing.read(), this.#nowMs()).pending.map(shownOf);
+    const { pending } = prunePairing(this.#options.pairing.read(), this.#nowMs());
+    return pending.map((request) => this.shown(request));
+  }
+
+  /** A request as the human is shown it. */
+  shown(request: PendingPair): PairRequestShown {
+    return shownOf(request, this.#options.pairing, this.#nowMs());
   }
 
   find(request: string): PendingPair | ToolRefusal {
@@ -243,8 +249,11 @@ export class PairingDesk {
 }
 
 /** The fingerprint names a request: the id of a knock is a stranger's text, which no model is to see. */
-export function shownOf({ what, key, claimed_name, at_ms }: PendingPair): PairRequestShown {
-  return { request_id: fingerprint(key), what, key, fingerprint: fingerprint(key), claimed_name, at_ms };
+export function shownOf(request: PendingPair, pairing: PairingStore, nowMs: number): PairRequestShown {
+  const { what, key, claimed_name, at_ms } = request;
+  const invited_at_ms = invitedAt(pairing, request, nowMs);
+  const said = { request_id: fingerprint(key), what, key, fingerprint: fingerprint(key), claimed_name, at_ms };
+  return invited_at_ms === undefined ? said : { ...said, invited_at_ms };
 }
 
 function ofDecision(decision: Exclude<Decision<object>, { outcome: "made" }>): ToolRefusal {

@@ -14,7 +14,6 @@ import { bestOf, standingOf, type Standing } from "./bus-standing.ts";
 import { discover } from "./discovery.ts";
 import { Mailbox } from "./mailbox.ts";
 import { describeCircumstances, describeIncident } from "./notices.ts";
-import { shownOf as shownRequest } from "./pairing-desk.ts";
 import type { Unreached } from "./reach.ts";
 import { ofChoice, ofPeers } from "./tool-refusal.ts";
 import { whoAmI } from "./who-am-i.ts";
@@ -118,7 +117,7 @@ export class Session implements Agent {
   async findPairRequest(request: string): ReturnType<Agent["findPairRequest"]> {
     await this.#wired.backlog.come();
     const found = this.#wired.pairing.find(request);
-    return "code" in found ? found : shownRequest(found);
+    return "code" in found ? found : this.#wired.pairing.shown(found);
   }
 
   async acceptPair(request: string, petname: string, operator: Operator): Promise<PeerRef | ToolRefusal> {

@@ -5,7 +5,7 @@
 
 import type { PairRequestShown, PeerRef } from "../session/agent.ts";
 import { ageOf } from "./ages.ts";
-import { quoted } from "./escape.ts";
+import { isoOf, quoted } from "./escape.ts";
 import { counted, nameOf } from "./render.ts";
 
 /** The commands by which an operator decides, exactly as they are typed. */
@@ -70,12 +70,13 @@ export const trustSentence = {
 
 /** What the human is asked. The claimed name is in quotes: it is the stranger's own word, and proves nothing. */
 export const questionFor = {
-  accept: ({ what, fingerprint, claimed_name }: PairRequestShown, petname: string) =>
+  accept: ({ what, fingerprint, claimed_name, invited_at_ms }: PairRequestShown, petname: string) =>
     [
       `Accept this peer, who ${asksOf(what)}? Its messages would reach your agent from then on.`,
       `Fingerprint: ${fingerprint} (compare it with them by another way)`,
       `They call themselves: ${quoted(claimed_name)} (their own claim)`,
       `You would call them: ${quoted(petname)}`,
+      ...(invited_at_ms === undefined ? [] : [`They came by an invite that you made at ${isoOf(invited_at_ms)}.`]),
     ].join("\n"),
   reject: ({ what, fingerprint, claimed_name }: PairRequestShown) =>
     [

@@ -69,7 +69,8 @@ export function parseInvite(pasted: string): InviteText | InviteRefusal {
   const whole = Buffer.from(coded, "base64url");
   const [bytes, check] = [whole.subarray(0, -CHECK_BYTES), whole.subarray(-CHECK_BYTES)];
   // One spelling alone, or a stray character at the end would pass.
-  if (whole.toString("base64url") !== coded || whole.length <= CHECK_BYTES || !checkOf(bytes).equals(check)) return { refused: "damaged" };
+  if (whole.toString("base64url") !== coded || whole.length <= CHECK_BYTES || !checkOf(bytes).equals(check))
+    return { refused: "damaged" };
   let said: unknown;
   try {
     said = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));

@@ -44,7 +44,8 @@ export class HookServer {
   close(): void {
     for (const server of this.#servers.values()) server.close();
     this.#servers.clear();
-    for (const socket of this.#sockets) socket.destroy();
+    // The last word still goes out.
+    for (const socket of this.#sockets) socket.destroySoon();
   }
 
   async #listenOn(address: string): Promise<void> {

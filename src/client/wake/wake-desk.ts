@@ -70,6 +70,8 @@ export class WakeDesk {
   #wasHuman = false;
   /** The session is another one now: the agent is to be opened anew. */
   onMove: () => void = () => {};
+  /** Another process takes over: what waits for us is to ask that one. */
+  isReplaced = false;
 
   constructor(options: WakeDeskOptions) {
     const { host, place, log } = options;
@@ -122,7 +124,7 @@ export class WakeDesk {
 
   close(): void {
     for (const path of this.#failed.keys()) this.#mend(path);
-    this.#waiter.dismiss("closed");
+    if (!this.isReplaced) this.#waiter.dismiss("closed");
     this.#hooks?.close();
   }
 

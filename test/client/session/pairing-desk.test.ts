@@ -5,9 +5,11 @@ import { expect, it, onTestFinished } from "vitest";
 import type { Timers } from "../../../src/client/bus/timers.ts";
 import { Outbox } from "../../../src/client/session/outbox.ts";
 import { PairingDesk } from "../../../src/client/session/pairing-desk.ts";
+import { keepInvitation, takenInvitations } from "../../../src/client/state/invitations.ts";
 import { openPairing } from "../../../src/client/state/open-pairing.ts";
 import { openState } from "../../../src/client/state/store.ts";
 import { openIdentity } from "../../../src/client/trust/identity-file.ts";
+import { invitedKnockId } from "../../../src/client/trust/invite-text.ts";
 import { Operator } from "../../../src/client/trust/operator.ts";
 import { CLAIM_MS, claimAnswers } from "../../../src/client/trust/owed-answers.ts";
 import { receiveKnock } from "../../../src/client/trust/pairing.ts";
@@ -68,7 +70,7 @@ async function deskOf() {
     due!();
     await until(() => clock.due, "the next look");
   };
-  return { desk, pairing, peers, state, events, look, clock };
+  return { desk, pairing, peers, state, events, look, clock, me: identity.key };
 }
 
 it("takes over an answer whose session died, once the buses know of the peer, in the words of that session", async () => {
@@ -127,4 +129,32 @@ it("keeps no more knocks than an operator can look at, and takes a lost one when
   desk.reject(fakeKey(10), Operator.attest(fakeKey(10), "cli"));
   desk.takeKnock(knock, START_MS);
   expect(desk.pending().map(({ key }) => key)).toContain(ann);
+});
+
+it("knocks by itself where its human took an invite: once a day, until they are no peer any more or have answered", async () => {
+  const { desk, pairing, peers, state, look, me } = await deskOf();
+  const DAY_MS = 86_400_000;
+  const secret = "A".repeat(22);
+  await peers.add("ann", ann, Operator.attest(ann, "cli"));
+  keepInvitation(pairing, { key: ann, secret, at_ms: START_MS });
+  desk.start();
+  const knocks = () => state.outbox.pending(9).map(({ kind, peer, msg_id }) => ({ kind, peer, msg_id }));
+  const knock = (turn: number) => ({ kind: "pair_request", peer: ann, msg_id: invitedKnockId(secret, me, turn) });
+  await until(() => knocks().length === 1, "the knock");
+  await look(START_MS + LOOK_MS);
+  expect(knocks()).toEqual([knock(0)]);
+  await look(START_MS + DAY_MS);
+  expect(knocks()).toEqual([knock(0), knock(1)]);
+
+  const answer = { key: ann, claimed_name: "Ann", msg_id: "a1", in_reply_to: knock(1).msg_id, digest: "" };
+  desk.takeAnswer({ ...answer, in_reply_to: "another" }, true);
+  expect(takenInvitations(pairing, START_MS + DAY_MS)).toHaveLength(1);
+  desk.takeAnswer(answer, true);
+  expect(takenInvitations(pairing, START_MS + DAY_MS)).toEqual([]);
+
+  keepInvitation(pairing, { key: ann, secret, at_ms: START_MS });
+  await peers.remove("ann", ann, Operator.attest(ann, "cli"));
+  await look(START_MS + 2 * DAY_MS);
+  expect(knocks()).toHaveLength(2);
+  expect(takenInvitations(pairing, START_MS + 2 * DAY_MS)).toEqual([]);
 });

@@ -312,8 +312,10 @@ describe("headlines", () => {
   it("tell of a bus that does not see us", () => {
     const { presence: _, ...unseen } = me;
     const away = { ...unseen, connection: "evicted", reason: "not_admitted" } as const;
-    expect(render.whoamiSentence(away)).toContain('evicted ("not_admitted"). The bus could not be asked');
-    expect(render.whoamiSentence({ ...me, presence: { presence: "gone" } })).toContain(
+    expect(render.whoamiSentence(away, wakeSentence(NO_WAKE))).toContain(
+      'evicted ("not_admitted"). The bus could not be asked',
+    );
+    expect(render.whoamiSentence({ ...me, presence: { presence: "gone" } }, wakeSentence(NO_WAKE))).toContain(
       "does not list this session, or not yet",
     );
   });

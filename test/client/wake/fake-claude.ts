@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { attach, type Result } from "../tools/clients.ts";
-import { Machine } from "../hosts/machine.ts";
+import type { Machine } from "../hosts/machine.ts";
 import { until } from "../session/support.ts";
 
 const BIN = join(import.meta.dirname, "../../../src/client/cli/bin.ts");

@@ -15,9 +15,7 @@ import { run } from "./fake-claude.ts";
 
 class Working extends FakeAgent {
   tasks: TaskShown[] = [];
-  override async listPending() {
-    return { unsent: [], tasks: this.tasks };
-  }
+  override listPending: FakeAgent["listPending"] = async () => ({ unsent: [], tasks: this.tasks as never });
 }
 
 it("is told to the model after a while, a few times, and not once a word was sent", { timeout: 60_000 }, async () => {

@@ -29,8 +29,8 @@ async function people(): Promise<{ ann: Host; bob: Machine; claude: FakeClaude }
 
 const write = (ann: Host, text: string, to = "bob") => ann.ok("send_message", { to, text });
 const hookFolder = (bob: Machine) => join(bob.home, ".local/state/interlink/hooks");
-/** Far more than a gathering takes, and long enough for one too many to come. */
-const settled = () => new Promise((resolve) => setTimeout(resolve, 3_000));
+/** Each wake that was made, by its path. */
+const wakes = ({ log }: FakeClaude) => [...log.matchAll(/"event":"wake","path":"(\w+)"/g)].map(([, path]) => path);
 
 describe("by the session's inbox", { timeout: 60_000 }, () => {
   it("fifty messages are one wake that says fifty; it is proven by the look", async () => {
@@ -54,7 +54,7 @@ describe("by the session's inbox", { timeout: 60_000 }, () => {
     expect(await claude.call("whoami")).toMatchObject({ wake_proof: "proven", wake_proven_age_ms: expect.any(Number) });
     const { sessions } = await claude.call("discover", { peer: "self" });
     expect(JSON.parse(sessions[0])).toMatchObject({ wake_path: "inbox_socket", wake_proof: "proven" });
-    await settled();
+    expect(wakes(claude)).toEqual(["inbox_socket"]);
     expect(claude.inbox).toHaveLength(1);
     expect(claude.strange).toEqual([]);
   });
@@ -69,9 +69,11 @@ describe("by the session's inbox", { timeout: 60_000 }, () => {
     await claude.openInbox();
     await claude.start();
     await until(() => claude.inbox.length > 0, "a wake");
-    await settled();
-    expect(claude.inbox).toHaveLength(1);
     expect(claude.inbox[0]).toContain("1 unread message");
+    await claude.call("check_messages");
+    await write(ann, "and now");
+    await until(() => claude.inbox.length > 1, "the next wake");
+    expect(wakes(claude)).toEqual(["inbox_socket", "inbox_socket"]);
   });
 
   it("is left to hosts that gave it to us, not to the session around them", async () => {
@@ -84,7 +86,7 @@ describe("by the session's inbox", { timeout: 60_000 }, () => {
     expect(me["session"]).not.toBe(claude.thread);
     await write(ann, "hello");
     await until(async () => (await claude.call("whoami"))["unread"] === 1, "the message");
-    await settled();
+    await claude.quit();
     expect(claude.inbox).toEqual([]);
   });
 
@@ -115,10 +117,15 @@ describe("by the Stop hook", { timeout: 60_000 }, () => {
     // The turn is over and nobody has looked: the next hook waits, and is not sent back at once.
     const again = claude.waits();
     await until(async () => (await claude.call("whoami"))["wake_path"] === "stop_hook", "the hook");
-    await settled();
+    await claude.call("check_messages");
     expect(again.child.exitCode).toBeNull();
+    await write(ann, "and now");
+    expect((await again.ended).err).toContain("1 unread message");
+    expect(wakes(claude)).toEqual(["stop_hook", "stop_hook"]);
+    const last = claude.waits();
+    await until(async () => (await claude.call("whoami"))["wake_path"] === "stop_hook", "the last hook");
     await claude.quit();
-    expect(await again.ended).toMatchObject({ code: 0, err: "" });
+    expect(await last.ended).toMatchObject({ code: 0, err: "" });
   });
 
   it("is told at once of mail that came while no hook waited", async () => {
@@ -372,7 +379,7 @@ describe("by a channel, on request", { timeout: 60_000 }, () => {
     await write(ann, "hello");
     await until(() => claude.heard.length > 0, "a word on the channel");
     expect(claude.heard).toEqual([expect.stringMatching(/^Interlink: 1 unread message from "ann" /)]);
-    await settled();
+    expect(wakes(claude)).toEqual(["channel"]);
     expect(claude.inbox).toEqual([]);
   });
 
