@@ -50,7 +50,12 @@ Without an argument it is the bus of before, or the one that \`interlink-edge bu
     says: "makes an invite for one person: a string for their `setup`",
     more: `Whoever has it may use it, once. Where the bus admits only who was invited, an admin key makes it, and it is good for a day.`,
   },
-  { words: "status", args: [], options: [], says: "who we are, the bus, what is unread, which hosts are set up" },
+  {
+    words: "status",
+    args: [],
+    options: [],
+    says: "who we are, the bus, what wakes our agents, what is unread, which hosts are set up",
+  },
   {
     words: "doctor",
     args: [],

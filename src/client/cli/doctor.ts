@@ -7,7 +7,8 @@ import { askerAt } from "./asker.ts";
 import { checkBus } from "./bus-checks.ts";
 import type { Check } from "./check.ts";
 import type { Desk } from "./desk.ts";
-import { checkHosts, checkState, checkWake } from "./local-checks.ts";
+import { checkHosts, checkState } from "./local-checks.ts";
+import { checkWake, wakesOf } from "./wakes-here.ts";
 import { paint, report, type ExitCode } from "./terminal.ts";
 import { wordsOfSession } from "./words.ts";
 
@@ -25,7 +26,7 @@ export async function examine(desk: Desk, nodeVersion: string): Promise<ExitCode
     ...("refused" in home
       ? [{ name: "bus", state: "error", says: wordsOfSession(home), mend: `cat ${desk.settings.buses}` } as const]
       : await checkBus(desk, askerAt(home.bus, home.profile, identity, peers))),
-    checkWake(),
+    ...checkWake(await wakesOf(desk)),
   ];
   const worst = (["error", "warning"] as const).find((state) => checks.some((check) => check.state === state)) ?? "ok";
   report(

@@ -1,4 +1,4 @@
-/** What doctor sees without a network: files and their rights, hosts, what wakes an agent. */
+/** What doctor sees without a network: files and their rights, and hosts. */
 
 import { statSync } from "node:fs";
 import process from "node:process";
@@ -63,11 +63,6 @@ export function checkHosts({ machine, settings, keyPath }: Desk): Check[] {
     const mend = as === "ok" ? {} : { mend: state === "unreadable" ? `cat ${quote(path)}` : "interlink-edge setup" };
     return { name: host.name, state: as, says: `${path} ${says}`, ...mend };
   });
-}
-
-/** The place of what proves that an idle agent can be woken. */
-export function checkWake(): Check {
-  return { name: "wake", state: "warning", says: "none proven: an idle agent reads its mail at its next turn" };
 }
 
 function mendOf(refusal: object): { readonly mend?: string } {

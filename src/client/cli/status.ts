@@ -16,6 +16,7 @@ import { askerOf, type Desk } from "./desk.ts";
 import { hostStandings, type HostStanding } from "./host-standing.ts";
 import { NO_RECORD, readRecord, recordPath } from "./setup-record.ts";
 import { report, table, type ExitCode } from "./terminal.ts";
+import { wakesOf, wordsOfWakes } from "./wakes-here.ts";
 
 const HOST_WORDS: Readonly<Record<HostStanding["state"], string>> = {
   ready: "set up",
@@ -28,7 +29,7 @@ export async function showStatus(desk: Desk): Promise<ExitCode> {
   const { terminal, me, settings, machine, keyPath, peers } = desk;
   const asker = askerOf(desk);
   if (typeof asker === "number") return asker;
-  const bus = await busOf(desk, asker);
+  const [bus, wakes] = await Promise.all([busOf(desk, asker), wakesOf(desk)]);
   const sessions = localSessions(desk);
   const found = readRecord(recordPath(keyPath));
   const record = "refused" in found ? NO_RECORD : found;
@@ -56,6 +57,7 @@ export async function showStatus(desk: Desk): Promise<ExitCode> {
     pending,
     budget_spent_on: spent,
     sessions,
+    wake: wakes,
     hosts,
   };
   const seen =
@@ -64,6 +66,7 @@ export async function showStatus(desk: Desk): Promise<ExitCode> {
     ["you", `${quoted(name)} ${fingerprint(me)}`],
     ["bus", `${bus.origin}${bus.problem === undefined ? "" : `: ${bus.problem}`}`],
     ["agents", bus.problem === undefined ? seen.join("; ") || "none on the bus" : "not known"],
+    ["wake", wordsOfWakes(wakes)],
     ["peers", `${count}${knocks === 0 ? "" : `, and ${knocks} waiting to pair: interlink-edge pair list`}`],
     ["unread", unread === 0 ? "nothing" : `${counted(unread, "message")}: interlink-edge inbox`],
     ["unsent", pending === 0 ? "nothing" : `${counted(pending, "message")}, tried again by the agents themselves`],

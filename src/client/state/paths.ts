@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { parseSessionId, type Key, type SessionId } from "../../protocol/address.ts";
 
 /** A longer session id is cut in a file's name; the digest tells the rest. */
-const SESSION_SHOWN_CHARS = 40;
+export const SESSION_SHOWN_CHARS = 40;
 
 /**
  * The file of a session: by key and id, so that neither two identities nor two sessions in one folder collide. A file

@@ -7,6 +7,7 @@
  * | socket | Claude Code's children  | the same in the server and in every hook, also after `/clear`, which names the thread anew |
  * | pid    | Claude Code's children  | where the environment is held back from the server, and the socket with it |
  * | thread | whoever had a call      | Codex names its threads in calls only, and starts servers under one process for all |
+ * | agent  | nobody                  | a person's command asks whoever is in the folder, also whom no hook would find |
  */
 
 import { createHash, randomBytes } from "node:crypto";
@@ -19,6 +20,7 @@ export interface HostNames {
   readonly socket?: string | undefined;
   readonly pid?: string | undefined;
   readonly thread?: string | undefined;
+  readonly agent?: string | undefined;
 }
 
 /** macOS takes 103 bytes, Linux 107. */
@@ -56,6 +58,7 @@ export function addressesOf({ folder, secret, platform }: HookPlace, names: Host
     ["socket", names.socket],
     ["pid", names.pid],
     ["thread", names.thread],
+    ["agent", names.agent],
   ].filter(([, value]) => value !== undefined);
   return known.map((name) => {
     // Pipes have one folder for all users, so their names are not to be guessed.

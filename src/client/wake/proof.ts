@@ -21,7 +21,8 @@ export interface Proof {
   readonly unanswered: number;
 }
 
-export type ProofWord = "proven" | "lapsed" | "unproven" | "unanswered";
+export const PROOF_WORDS = ["proven", "lapsed", "unproven", "unanswered"] as const;
+export type ProofWord = (typeof PROOF_WORDS)[number];
 
 export const NO_PROOF: Proof = { unanswered: 0 };
 

@@ -34,6 +34,11 @@ export class ThreadBook {
     return this.#thread !== undefined;
   }
 
+  /** The session that is open. */
+  get session(): SessionId | undefined {
+    return this.#session;
+  }
+
   /** The session that is to be opened; undefined: nothing names one. */
   toOpen(): SessionId | undefined {
     const { threads, run } = this.#options;

@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto";
 import { parseSessionId } from "../../protocol/address.ts";
 import type { Timers } from "../bus/timers.ts";
-import type { Agent } from "../session/agent.ts";
+import type { BusAgent } from "../session/buses.ts";
 import type { UnreadMail } from "../session/wake-path.ts";
 import { reminderText, wakeWords, type WakeWords } from "../tools/render-wake.ts";
 import type { Log } from "../tools/tool.ts";
@@ -19,7 +19,7 @@ import { writeToInbox, type InboxAddress } from "./inbox-socket.ts";
 import { looked, NO_PROOF, woke, wordOf, type Proof } from "./proof.ts";
 import type { ThreadSource } from "./rebinding.ts";
 import { dueReminder, type Reminded } from "./reminder.ts";
-import { NO_WAKE, type WakeStanding } from "./standing.ts";
+import { NO_WAKE, type AgentStanding, type WakeStanding } from "./standing.ts";
 import type { ThreadBook } from "./thread-book.ts";
 import { Waiter } from "./waiter.ts";
 
@@ -57,6 +57,7 @@ const ID_BYTES = 4;
 
 export class WakeDesk {
   readonly #options: WakeDeskOptions;
+  readonly #id = randomBytes(ID_BYTES).toString("hex");
   readonly #waiter = new Waiter();
   readonly #hooks: HookServer | undefined;
   readonly #proofs = new Map<WakePathName, Proof>();
@@ -65,7 +66,7 @@ export class WakeDesk {
   readonly #reminded = new Map<string, Reminded>();
   #inbox: InboxAddress | undefined;
   #codexThread: string | undefined;
-  #agent: Agent | undefined;
+  #agent: BusAgent | undefined;
   #connection: Connection | undefined;
   #wasHuman = false;
   /** The session is another one now: the agent is to be opened anew. */
@@ -80,11 +81,11 @@ export class WakeDesk {
     if (host.socket !== undefined) this.#inbox = { socket: host.socket, token: host.token };
     if (!place) return;
     this.#hooks = new HookServer(place, { asked: (request, waiting) => this.#asked(request, waiting) }, log);
-    void this.#hooks.listen({ socket: host.socket, pid: host.pid, thread: host.thread });
+    void this.#hooks.listen({ socket: host.socket, pid: host.pid, thread: host.thread, agent: this.#id });
   }
 
   /** Called with each agent that was opened, before anybody has it. */
-  attach(agent: Agent): void {
+  attach(agent: BusAgent): void {
     this.#agent = agent;
     if (this.#wasHuman) agent.humanSeen();
     this.#wasHuman = false;
@@ -204,6 +205,8 @@ export class WakeDesk {
         return { say: "done" };
       case "word":
         return this.#word();
+      case "standing":
+        return { say: "standing", ...(await this.#told()) };
       case "bind": {
         const { socket, token, source, thread } = request;
         if (socket !== undefined && socket !== this.#inbox?.socket) {
@@ -247,6 +250,14 @@ export class WakeDesk {
     const { id, changed_at_ms } = due.task;
     this.#reminded.set(id, { changed_at_ms, at_ms: nowMs, times: due.time });
     return { say: "tell", text: reminderText(due) };
+  }
+
+  /** Without a word to a bus: it may be away, and a person waits. */
+  async #told(): Promise<AgentStanding> {
+    const { session } = this.#options.book;
+    const { buses = [] } = (await this.#agent?.listBuses()) ?? {};
+    const unread = buses.reduce((sum, bus) => sum + bus.unread, 0);
+    return { agent: this.#id, ...(session !== undefined && { session }), ...this.standing(), unread };
   }
 
   #follow(source: ThreadSource, thread: string): void {
