@@ -120,7 +120,7 @@ describe.skipIf(claude === undefined)("Claude Code", { timeout: 120_000 }, () =>
     await until(() => new Set(session.lines.map(({ session_id }) => session_id).filter(Boolean)).size > 1, "a clear");
     await ann.ok("send_message", { to: "bob", text: "ping" });
     expect(await ann.mail(1)).toMatchObject([{ from: "bob", body: "pong" }]);
-    await session.call("whoami", {}, /inbox_socket.*proven/);
+    await session.call("whoami", {}, /wake_proof[^a-z]+proven|in Claude Code \(proven/);
     await session.quit();
     await ann.until("discover", { peer: "bob" }, ({ sessions }) => sessions.length === 0);
   });
