@@ -57,6 +57,8 @@ const projects: TestProjectConfiguration[] = [
   { test: { name: "churn", include: [CHURN], globalSetup } },
   { test: { name: "client", include: ["test/client/**/*.test.ts"], globalSetup } },
   { test: { name: "scripts", include: ["test/scripts/**/*.test.ts"], globalSetup } },
+  // Damaged inputs, more of them with a number, the same ones with a seed: `npm run fuzz`.
+  { test: { name: "fuzz", include: ["test/fuzz/**/*.test.ts"], globalSetup } },
   // Installs by npm, and fetches two more versions of Node once: `npm run test:package`.
   { test: { name: "package", include: ["test/package/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 300_000 } },
   // Compiles the original Rust client once, if there is Cargo: `npm run test:interop`.
@@ -69,6 +71,8 @@ const projects: TestProjectConfiguration[] = [
   },
   // Real hosts on loopback, where their packages are installed: `npm run test:hosts`.
   { test: { name: "hosts", include: ["test/hosts/**/*.test.ts"], globalSetup } },
+  // Real processes, killed, stopped and cut off for a while: `npm run test:chaos`; at length `npm run chaos`.
+  { test: { name: "chaos", include: ["test/chaos/**/*.test.ts"], globalSetup } },
   // Needs a minute of wall time: `npm run test:slow`.
   { test: { name: "slow", include: ["test/slow/**/*.test.ts"], globalSetup } },
 ];

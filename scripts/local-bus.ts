@@ -62,6 +62,8 @@ export interface BusOptions {
   readonly dir?: string;
   /** Worker variables, or what makes them for the port. `AUDIENCE` defaults to {@link loopbackAudience}. */
   readonly vars?: Variables | ((port: number) => Variables);
+  /** A command in front, which is to become the bus (`exec "$@"`): for what a process inherits. */
+  readonly through?: readonly string[];
 }
 
 /** A running bus. */
@@ -141,7 +143,8 @@ async function startOnce(options: BusOptions, dir: string, port: number): Promis
   );
 
   const args = ["serve", config, "config", "--directory-path", `objects=${objectsDir}`];
-  const child = spawn(workerdPath(), args, { stdio: ["ignore", "pipe", "pipe"] });
+  const [command, ...rest] = [...(options.through ?? []), workerdPath(), ...args] as [string, ...string[]];
+  const child = spawn(command, rest, { stdio: ["ignore", "pipe", "pipe"] });
   const output = collectOutput(child);
   const exited = once(child, "exit");
   endWithParent(child);

@@ -1,6 +1,7 @@
 /**
  * A TCP proxy on loopback that can become a black hole: nothing passes either way any more, not even the end of a
  * connection, as when a laptop sleeps or a cable is drawn. Released, what was on its way arrives late, as TCP has it.
+ * It can also be slow, break what is open, and close one half of it.
  */
 
 import { once } from "node:events";
@@ -13,18 +14,26 @@ export interface BlackHoleProxy {
   blackHole(): void;
   /** Lets through what was held back, and all that comes. */
   release(): void;
+  /** From now on whatever passes comes this much later, in its order; 0: as it comes. */
+  delay(ms: number): void;
+  /** Breaks all connections off, at both ends. */
+  cut(): void;
+  /** Tells one end that the other has said all that it will; the other half stays open. */
+  halfClose(toward: "client" | "target"): void;
   /** Connections to the target that neither side has ended. */
   openToTarget(): number;
   close(): Promise<void>;
 }
 
-/** Starts a proxy to a port of this machine. */
-export async function startBlackHoleProxy(targetPort: number): Promise<BlackHoleProxy> {
+/** Starts a proxy to a port of this machine. @param targetPort or what says it, for each connection anew */
+export async function startBlackHoleProxy(targetPort: number | (() => number)): Promise<BlackHoleProxy> {
   const links = new Set<Link>();
   let isHole = false;
+  let delayMs = 0;
   const server = createServer({ allowHalfOpen: true }, (client) => {
-    const target = connect({ port: targetPort, host: "127.0.0.1", allowHalfOpen: true });
-    const link = new Link(client, target, () => links.delete(link));
+    const port = typeof targetPort === "number" ? targetPort : targetPort();
+    const target = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+    const link = new Link(client, target, { delayMs: () => delayMs, gone: () => links.delete(link) });
     links.add(link);
     if (isHole) link.hold();
   });
@@ -39,6 +48,13 @@ export async function startBlackHoleProxy(targetPort: number): Promise<BlackHole
       isHole = false;
       for (const link of links) link.letGo();
     },
+    delay: (ms) => void (delayMs = ms),
+    cut() {
+      for (const link of links) link.reset();
+    },
+    halfClose(toward) {
+      for (const link of links) link.halfClose(toward);
+    },
     openToTarget: () => [...links].filter((link) => link.isOpenToTarget).length,
     async close() {
       for (const link of links) link.destroy();
@@ -52,13 +68,15 @@ export async function startBlackHoleProxy(targetPort: number): Promise<BlackHole
 class Link {
   readonly #ends: readonly [client: Socket, target: Socket];
   readonly #onGone: () => void;
-  /** Ends of connections that happened in the dark. */
+  readonly #delayMs: () => number;
+  /** Whatever happened in the dark. */
   #heldBack: (() => void)[] = [];
   #isHeld = false;
 
-  constructor(client: Socket, target: Socket, onGone: () => void) {
+  constructor(client: Socket, target: Socket, { delayMs, gone }: { delayMs: () => number; gone: () => void }) {
     this.#ends = [client, target];
-    this.#onGone = onGone;
+    this.#delayMs = delayMs;
+    this.#onGone = gone;
     this.#join(client, target);
     this.#join(target, client);
   }
@@ -80,16 +98,27 @@ class Link {
     for (const tell of this.#heldBack.splice(0)) tell();
   }
 
+  reset(): void {
+    for (const end of this.#ends) end.resetAndDestroy();
+  }
+
   destroy(): void {
     for (const end of this.#ends) end.destroy();
   }
 
+  halfClose(toward: "client" | "target"): void {
+    this.#ends[toward === "client" ? 0 : 1].end();
+  }
+
   #join(from: Socket, to: Socket): void {
-    from.on("data", (data) => to.write(data));
-    from.on("end", () => this.#pass(() => to.end()));
+    const lane = new Lane(this.#delayMs);
+    const pass = (tell: () => void) => lane.pass(() => this.#pass(tell));
+    // One half may have been closed meanwhile.
+    from.on("data", (data) => pass(() => void (to.writable && to.write(data))));
+    from.on("end", () => pass(() => to.end()));
     from.on("error", () => {}); // a close follows
     from.on("close", () =>
-      this.#pass(() => {
+      pass(() => {
         to.destroy();
         this.#onGone();
       }),
@@ -99,5 +128,35 @@ class Link {
   #pass(tell: () => void): void {
     if (this.#isHeld) this.#heldBack.push(tell);
     else tell();
+  }
+}
+
+/** One direction of a connection: what comes into it comes out later, and nothing overtakes. */
+class Lane {
+  readonly #delayMs: () => number;
+  readonly #waiting: { readonly dueAtMs: number; readonly tell: () => void }[] = [];
+
+  constructor(delayMs: () => number) {
+    this.#delayMs = delayMs;
+  }
+
+  pass(tell: () => void): void {
+    const delayMs = this.#delayMs();
+    if (delayMs === 0 && this.#waiting.length === 0) return tell();
+    this.#waiting.push({ dueAtMs: performance.now() + delayMs, tell });
+    if (this.#waiting.length === 1) this.#waitForFirst();
+  }
+
+  #waitForFirst(): void {
+    const [first] = this.#waiting;
+    if (!first) return;
+    setTimeout(
+      () => {
+        first.tell();
+        this.#waiting.shift();
+        this.#waitForFirst();
+      },
+      Math.max(0, first.dueAtMs - performance.now()),
+    );
   }
 }

@@ -169,7 +169,9 @@ function optionsOf({ settings, handoff, cwd, onTooOld }: Opening, session: strin
     ...(name !== undefined && { name }),
     session,
     ...(git_root !== undefined && { git_root }),
-    ...(handoff !== undefined && { witness: handoff, goesOn: handoff.generation > 1 }),
+    ...(handoff !== undefined && { goesOn: handoff.generation > 1 }),
+    // The first process of a supervisor finds what another one's took: of that this one saw nothing, whatever the clock says.
+    ...(handoff !== undefined && handoff.generation > 1 && { witness: handoff }),
     onTooOld,
   };
 }

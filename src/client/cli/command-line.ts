@@ -46,6 +46,10 @@ type Wrong = { readonly wrong: string };
 type Values = Partial<Record<string, string | boolean | readonly string[]>>;
 
 const PORT_MAX = 65_535;
+/** A whole key that begins with a dash: one in 64 does, and is no option. */
+const DASHED_KEY = /^-[\w-]{42}$/;
+/** Stands in no argument. */
+const MARK = "\0";
 const SHARED = {
   json: { type: "boolean" },
   help: { type: "boolean", short: "h" },
@@ -58,12 +62,14 @@ export function readCommand(args: readonly string[]): Command | Wrong {
   if (args[0] === "hook") return hookOf(args[1]);
   let parsed;
   try {
-    parsed = parseArgs({ args: [...args], allowPositionals: true, options: { ...OPTIONS, ...SHARED } });
+    const marked = args.map((arg) => (DASHED_KEY.test(arg) ? MARK + arg : arg));
+    parsed = parseArgs({ args: marked, allowPositionals: true, options: { ...OPTIONS, ...SHARED } });
   } catch (fault) {
     // Node says in its first sentence what is wrong.
     return { wrong: fault instanceof Error ? fault.message : String(fault) };
   }
-  const { values, positionals } = parsed;
+  const { values } = parsed;
+  const positionals = parsed.positionals.map((arg) => arg.replace(MARK, ""));
   const { json, help, version, ...given } = values;
   const [group = "", verb] = positionals;
   // The longest words first: `budget lift` is no `budget` with an argument.

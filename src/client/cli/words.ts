@@ -20,6 +20,7 @@ const FILES: Readonly<Record<FileRefusal["refused"], string>> = {
   loose_mode: "may be read or changed by others",
   shared_directory: "is a folder that others write to, so nothing is kept there",
   too_large: "is far too large",
+  not_text: "is not UTF-8 text",
 };
 
 /** A file of the identity or the peers. One sentence without its stop. */

@@ -34,11 +34,11 @@ export function jsonEntry(at: readonly [parent: string, name: string], entry: ob
       const found = find(text, at);
       if ("refused" in found || "gone" in found) return found;
       if (!isDeepStrictEqual(found.entry.node.value, undo.entry)) return { refused: "changed" };
-      if (undo.made === "document" && text.endsWith(undo.text)) {
-        const rest = text.slice(0, -undo.text.length);
-        if (parseJsonc(rest) === "blank") return { text: rest };
-      }
-      return { text: takeOut(text, found, undo) };
+      const exact = exactly(text, found, undo);
+      // The record may be damaged too, and then takes out more or less than was put in.
+      const isOurs =
+        exact !== undefined && "gone" in find(exact, at) && isDeepStrictEqual(othersIn(exact, at), othersIn(text, at));
+      return { text: isOurs ? exact : takeOut(text, found, undo) };
     },
     holds(text) {
       const found = find(text, at);
@@ -112,32 +112,62 @@ function insert(
   };
 }
 
-/** Exactly what was put in, if it stands there; else the entry alone. */
-function takeOut(text: string, { root, servers, entry }: Found, undo: Undo): string {
-  const isParentOurs = undo.made === "entry" && undo.at.length === 1;
-  const [put, around] = isParentOurs ? [servers, root] : [entry, servers.node];
-  const before = around.members![around.members!.indexOf(put) - 1];
-  if (undo.made === "entry") {
-    // Somebody may have put another behind ours: then the commas are no longer as they were.
-    const isLast = put.comma === undefined || undo.text.endsWith(",");
-    const cut = isLast ? cutBack(text, undo, put.start) : undefined;
-    if (cut !== undefined && !undo.comma) return cut;
-    if (cut !== undefined && before?.comma !== undefined)
-      return cut.slice(0, before.comma) + cut.slice(before.comma + 1);
+/** The text without exactly what was put in, if that stands there. */
+function exactly(text: string, { root, servers, entry }: Found, undo: Undo): string | undefined {
+  if (undo.made !== "entry") {
+    const rest = text.endsWith(undo.text) ? text.slice(0, text.length - undo.text.length) : undefined;
+    return rest !== undefined && undo.made === "document" && parseJsonc(rest) === "blank" ? rest : undefined;
   }
+  const [put, around] = isParentOurs(undo) ? [servers, root] : [entry, servers.node];
+  const before = around.members![around.members!.indexOf(put) - 1];
+  // Somebody may have put another behind ours: then the commas are no longer as they were.
+  const isLast = put.comma === undefined || undo.text.endsWith(",");
+  const cut = isLast ? cutBack(text, undo, put.start) : undefined;
+  if (cut === undefined || !undo.comma) return cut;
+  return before?.comma === undefined ? undefined : cut.slice(0, before.comma) + cut.slice(before.comma + 1);
+}
+
+const isParentOurs = ({ made, at }: Undo): boolean => made === "entry" && at.length === 1;
+
+/** What a text says beside our entry. */
+function othersIn(text: string, at: readonly [string, string]): unknown {
+  const root = parseJsonc(text);
+  if (root === "blank") return [{}, {}];
+  if (!root?.members) return undefined;
+  const [parent, name] = at;
+  const { [parent]: servers, ...rest } = root.value as Record<string, unknown>;
+  const { [name]: _ours, ...others } = (servers ?? {}) as Record<string, unknown>;
+  return [rest, others];
+}
+
+/** The entry alone. */
+function takeOut(text: string, { root, servers, entry }: Found, undo: Undo): string {
   // A parent that we made and that holds nothing else goes with it.
-  const isAlone = isParentOurs && servers.node.members!.length === 1;
+  const isAlone = isParentOurs(undo) && servers.node.members!.length === 1;
   return isAlone ? takeMember(text, root, servers) : takeMember(text, servers.node, entry);
 }
 
 function takeMember(text: string, { members = [] }: JsonNode, member: JsonMember): string {
   const before = members[members.indexOf(member) - 1];
   const end = member.comma === undefined ? member.node.end : member.comma + 1;
-  const blank = /(?:\r?\n)?[ \t]*$/.exec(text.slice(0, member.start))![0].length;
-  const rest = text.slice(0, member.start - blank) + text.slice(end);
+  const rest = text.slice(0, blankBefore(text, member.start, end)) + text.slice(end);
   // A comma before a closing brace is an error to some.
   if (member.comma !== undefined || before?.comma === undefined) return rest;
   return rest.slice(0, before.comma) + rest.slice(before.comma + 1);
+}
+
+const LINE_END = /[ \t]*(?:\/\/[^\r\n]*)?\r?\n/y;
+
+/**
+ * Where the spaces before a member begin, and the line end before them where none of its line is left: else what follows
+ * would come behind the comment of another line. No pattern: one anchored at its end tries every space anew.
+ */
+function blankBefore(text: string, start: number, end: number): number {
+  let at = start;
+  while (text[at - 1] === " " || text[at - 1] === "\t") at--;
+  LINE_END.lastIndex = end;
+  if (text[at - 1] === "\n" && LINE_END.test(text)) at -= text[at - 2] === "\r" ? 2 : 1;
+  return at;
 }
 
 function splice(text: string, at: number, put: string): string {

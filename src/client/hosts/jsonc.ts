@@ -25,7 +25,8 @@ export interface JsonMember {
 /** What no configuration comes near; beyond it a text is meant to exhaust us. */
 const DEPTH_MAX = 100;
 
-const TRIVIA = /(?:[ \t\r\n]+|\/\/[^\r\n]*|\/\*[^]*?\*\/)*/y;
+/** One at a time: a pattern that repeats this by itself runs out of stack in a text of millions of lines. */
+const TRIVIUM = /[ \t\r\n]+|\/\/[^\r\n]*|\/\*[^]*?\*\//y;
 // oxlint-disable-next-line no-control-regex -- what JSON wants escaped
 const STRING = /"[^"\\\u0000-\u001f]*(?:\\.[^"\\\u0000-\u001f]*)*"/y;
 const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.])/y;
@@ -121,8 +122,12 @@ class Reader {
   }
 
   #skip(): void {
-    TRIVIA.lastIndex = this.#at;
-    this.#at += TRIVIA.exec(this.#text)![0].length;
+    for (;;) {
+      TRIVIUM.lastIndex = this.#at;
+      const found = TRIVIUM.exec(this.#text);
+      if (!found) return;
+      this.#at += found[0].length;
+    }
   }
 
   #takes(sign: string): boolean {

@@ -31,7 +31,10 @@ export function tomlEntry(at: readonly [string, string], values: Readonly<Partia
       if (ours.length === 0) return { gone: true };
       if (!isDeepStrictEqual(factsOf(text, ours), undo.entry)) return { refused: "changed" };
       const cut = undo.made === "entry" ? cutBack(text, undo, ours[0]!.start) : undefined;
-      return { text: cut ?? takeLines(text, ours) };
+      const others = statements.filter((each) => !ours.includes(each));
+      // The record may be damaged too, and then takes out more or less than was put in.
+      const isOurs = cut !== undefined && isDeepStrictEqual(saidIn(cut), factsOf(text, others));
+      return { text: isOurs ? cut : takeLines(text, ours) };
     },
     holds(text) {
       const ours = (parseToml(text) ?? []).filter(({ path }) => isWithin(path, at));
@@ -60,6 +63,11 @@ function factsOf(text: string, statements: readonly Statement[]): unknown {
     const said = text.slice(start, end);
     return kind === "value" ? [path.join("."), said.slice(said.indexOf("=") + 1).trim()] : [path.join("."), kind];
   });
+}
+
+function saidIn(text: string): unknown {
+  const statements = parseToml(text);
+  return statements && factsOf(text, statements);
 }
 
 /** Each with its line. */

@@ -12,7 +12,8 @@ export interface Statement {
   readonly end: number;
 }
 
-const BLANK = /(?:[ \t\r\n]+|#[^\r\n]*)*/y;
+/** One at a time: a pattern that repeats this by itself runs out of stack in a text of millions of lines. */
+const BLANK = /[ \t\r\n]+|#[^\r\n]*/y;
 const REST = /[ \t]*(?:#[^\r\n]*)?(?:\r?\n|$)/y;
 const PART = /[ \t]*(?:([A-Za-z0-9_-]+)|("(?:[^"\\\r\n]|\\.)*")|'([^'\r\n]*)')[ \t]*/y;
 /** What is one token of a value: strings as wholes, so that nothing in them counts. */
@@ -25,7 +26,7 @@ export function parseToml(text: string): Statement[] | undefined {
   let table: readonly string[] = [];
   let at = text.startsWith("\ufeff") ? 1 : 0;
   for (;;) {
-    at = behind(BLANK, text, at)!;
+    at = behindBlanks(text, at);
     if (at === text.length) return statements;
     const start = at;
     const brackets = text.startsWith("[[", at) ? 2 : text[at] === "[" ? 1 : 0;
@@ -88,6 +89,14 @@ function endOfValue(text: string, from: number): number | undefined {
     if ((token === "]" || token === "}") && --depth < 0) return undefined;
     if (token.trim() !== "") isEmpty = false;
     at += token.length;
+  }
+}
+
+function behindBlanks(text: string, from: number): number {
+  for (let at = from; ;) {
+    const next = behind(BLANK, text, at);
+    if (next === undefined) return at;
+    at = next;
   }
 }
 

@@ -11,7 +11,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 export type Cell = string | number | null | Uint8Array;
 
 /** SQLite's result codes that this room tells apart (sqlite.org/rescode.html); extended codes are cut to these. */
-export const SQLITE = { busy: 5, locked: 6, corrupt: 11, notADatabase: 26 } as const;
+export const SQLITE = { error: 1, busy: 5, locked: 6, readOnly: 8, corrupt: 11, notADatabase: 26 } as const;
 
 export class Database {
   readonly #file: DatabaseSync;

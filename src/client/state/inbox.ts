@@ -78,7 +78,8 @@ const COLUMNS =
   "seq, sender, msg_id, session, text, task_id, status, in_reply_to, ts, received_at_ms, digest, clock_ok, bus, read_at_ms";
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+/** Not fatal: a byte that the disk has spoilt shows as U+FFFD, and keeps no other message from being read. */
+const decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
 
 export class InboxTable {
   readonly #database: Database;

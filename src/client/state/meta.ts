@@ -31,7 +31,8 @@ export class MetaTable {
 
   /** What to add to our clock to have a bus's, in milliseconds; 0 until one was learned. */
   clockOffsetMs(bus: string): number {
-    return Number(this.get(`clock_offset_ms:${bus}`) ?? 0);
+    const kept = Number(this.get(`clock_offset_ms:${bus}`) ?? 0);
+    return Number.isSafeInteger(kept) ? kept : 0; // a spoilt one is learned anew
   }
 
   setClockOffsetMs(bus: string, offsetMs: number): void {

@@ -3,11 +3,23 @@
  * does so, and it alone has the file until it lets go of the lock. Nothing is ever deleted or truncated here.
  */
 
-import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, renameSync, statSync, type Stats } from "node:fs";
+import {
+  accessSync,
+  chmodSync,
+  closeSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  statSync,
+  type Stats,
+} from "node:fs";
 import { dirname } from "node:path";
 import { Database, SQLITE, sqliteCode } from "./database.ts";
 import { migrate, readSchema, type Schema } from "./schema.ts";
 import { lockSession, type SessionLock } from "./session-lock.ts";
+import { isWhole } from "./wholeness.ts";
 
 /** Why a file is not opened. */
 export type StateRefusal =
@@ -27,9 +39,6 @@ export interface OpenFile {
   readonly setAside?: string;
 }
 
-/** Up to this size every page is checked at the start (a second at most); above it, only what opening reads. */
-const CHECK_MAX_BYTES = 64 * 1_048_576;
-
 export interface OpenRequest {
   readonly path: string;
   readonly schema: Schema;
@@ -42,7 +51,7 @@ export interface OpenRequest {
 
 export function openFile({ path, schema, nowMs, uid, lockWaitMs }: OpenRequest): OpenFile | StateRefusal {
   const lockPath = `${path}.lock`;
-  const unsafe = makePrivate(dirname(path), [path, lockPath], uid);
+  const unsafe = makePrivate(dirname(path), [path, lockPath], uid) ?? strangerBeside(path);
   if (unsafe) return { refusal: "unsafe_path", ...unsafe };
   const lock = lockSession(lockPath, lockWaitMs);
   if (lock === "in_use") return { refusal: "in_use", path };
@@ -77,6 +86,7 @@ function finish(
 /** @returns the database, brought to our schema; the step of a newer one, untouched; or that it is no database of ours */
 function openDatabase(path: string, schema: Schema): Database | number | "broken" {
   const database = new Database(path);
+  let isRead = false;
   try {
     // Others may hold the file for a moment.
     database.exec("PRAGMA busy_timeout = 5000");
@@ -85,10 +95,11 @@ function openDatabase(path: string, schema: Schema): Database | number | "broken
       database.close();
       return step;
     }
-    if (!isOurs || !isWhole(database, path)) {
+    if (!isOurs || !isWhole(database, path, step, schema)) {
       database.close();
       return "broken";
     }
+    isRead = true;
     // FULL: in WAL mode less would lose the last commits with the power, after the bus was acked.
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF");
     migrate(database, step, schema);
@@ -97,13 +108,21 @@ function openDatabase(path: string, schema: Schema): Database | number | "broken
     database.close();
     const code = sqliteCode(fault);
     if (code === SQLITE.notADatabase || code === SQLITE.corrupt) return "broken";
+    // What cannot be made sense of is the file's fault while we only read; later it may be a step of ours.
+    if (code === SQLITE.error && !isRead) return "broken";
+    // Its header names a format that none may write; else the disk refuses, and that is for a person.
+    if (code === SQLITE.readOnly && isWritable(path) && isWritable(dirname(path))) return "broken";
     throw fault;
   }
 }
 
-function isWhole(database: Database, path: string): boolean {
-  if (statSync(path).size > CHECK_MAX_BYTES) return true;
-  return database.first<{ quick_check: string }>("PRAGMA quick_check(1)")?.quick_check === "ok";
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Directory 0700 and files 0600, all ours and none a symlink; or what stands in the way. */
@@ -112,9 +131,14 @@ function makePrivate(
   files: readonly string[],
   uid: number | undefined,
 ): { path: string; why: UnsafePath } | undefined {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+  } catch (fault) {
+    const { code } = fault as NodeJS.ErrnoException;
+    if (code === "EEXIST" || code === "ENOTDIR") return { path: directory, why: "not_a_directory" };
+    throw fault;
+  }
   const found = statSync(directory);
-  if (!found.isDirectory()) return { path: directory, why: "not_a_directory" };
   if (uid !== undefined && found.uid !== uid) return { path: directory, why: "foreign_owner" };
   tighten(directory, found, 0o700);
   for (const path of files) {
@@ -124,6 +148,18 @@ function makePrivate(
     if (!file.isFile()) return { path, why: "not_a_file" };
     if (uid !== undefined && file.uid !== uid) return { path, why: "foreign_owner" };
     tighten(path, file, 0o600);
+  }
+  return undefined;
+}
+
+/** What SQLite would open beside the file; it makes these itself. */
+const BESIDE = ["-wal", "-shm", "-journal"];
+
+function strangerBeside(path: string): { path: string; why: UnsafePath } | undefined {
+  for (const beside of BESIDE.map((suffix) => `${path}${suffix}`)) {
+    const file = lstatSync(beside, { throwIfNoEntry: false });
+    if (file?.isSymbolicLink()) return { path: beside, why: "symlink" };
+    if (file && !file.isFile()) return { path: beside, why: "not_a_file" };
   }
   return undefined;
 }

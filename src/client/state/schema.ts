@@ -12,6 +12,8 @@ export interface Schema {
   /** Tells our file from any other SQLite database, and from one of our other kinds. */
   readonly applicationId: number;
   readonly steps: readonly string[];
+  /** Finds a row with a cell that is not the JSON that it should be. */
+  readonly spoilt?: string;
 }
 
 /** Where a session's first step kept its pairing, and its second leaves the knocks; to be moved to the identity's file. */
@@ -117,11 +119,19 @@ const SESSION_STEPS: readonly string[] = [
 ];
 
 /** "ILNK": one session's inbox, outbox and talk. */
-export const SESSION_SCHEMA: Schema = { applicationId: 0x494c4e4b, steps: SESSION_STEPS };
+export const SESSION_SCHEMA: Schema = {
+  applicationId: 0x494c4e4b,
+  steps: SESSION_STEPS,
+  spoilt: `SELECT 1 FROM outbox WHERE NOT json_valid(life) OR NOT json_valid(payload)
+    UNION ALL SELECT 1 FROM meta
+      WHERE name IN ('${FORMER.pairing}', '${FORMER.knocks}', 'guard_spent_on') AND NOT json_valid(value) LIMIT 1`,
+};
 
 /** "ILNP": how an identity and others come to trust each other; all its sessions and commands share it. */
 export const PAIRING_SCHEMA: Schema = {
   applicationId: 0x494c4e50,
+  spoilt: `SELECT 1 FROM pairing WHERE NOT json_valid(value)
+    UNION ALL SELECT 1 FROM meta WHERE name IN ('invitations', 'invites') AND NOT json_valid(value) LIMIT 1`,
   steps: [
     `
   CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;

@@ -50,6 +50,7 @@ export function lookInto<T>({ path }: SessionFile, look: (file: SessionLook) => 
     database.exec("PRAGMA busy_timeout = 2000; PRAGMA query_only = ON");
     const { step, isOurs } = readSchema(database, SESSION_SCHEMA);
     if (!isOurs || step !== SESSION_SCHEMA.steps.length) return undefined;
+    if (SESSION_SCHEMA.spoilt !== undefined && database.first(SESSION_SCHEMA.spoilt)) return undefined;
     const sequence = new Sequence(database);
     const inbox = new InboxTable(database, sequence);
     return look({ inbox, outbox: new OutboxTable(database, sequence), tasks: new TaskTable(database) });

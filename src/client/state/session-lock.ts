@@ -19,6 +19,14 @@ export interface SessionLock {
  */
 const LOCK_WAIT_MS = 200;
 
+/** What SQLite says of a file that it did not make. */
+const NOT_OURS: ReadonlySet<number | undefined> = new Set([
+  SQLITE.notADatabase,
+  SQLITE.corrupt,
+  SQLITE.error,
+  SQLITE.readOnly,
+]);
+
 /**
  * Takes the lock, or says after a wait that another has it.
  * @param path of the lock's file, made where there is none, and never removed: removing it would race with the next
@@ -34,7 +42,7 @@ export function lockSession(path: string, waitMs = LOCK_WAIT_MS): SessionLock | 
     file.close();
     const code = sqliteCode(fault);
     if (code === SQLITE.busy || code === SQLITE.locked) return "in_use";
-    if (code === SQLITE.notADatabase || code === SQLITE.corrupt) return "not_ours";
+    if (NOT_OURS.has(code)) return "not_ours";
     throw fault;
   }
   return { release: () => file.close() };

@@ -6,6 +6,7 @@
 import { mkdtempSync, rmdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { parseSessionId } from "../../protocol/address.ts";
 import { OTHERS_MAY_NOT, readPrivateFile, replacePrivateFile, type FileRefusal } from "../trust/private-file.ts";
 import { isRecord } from "./frame.ts";
 
@@ -66,8 +67,8 @@ export function dropHandoff(path: string): void {
 function parse(value: unknown): Handoff | undefined {
   if (!isRecord(value)) return undefined;
   const { generation, reason, session, state_key, rejoin, since_ms, arrived, threads } = value;
-  if (typeof generation !== "number" || typeof since_ms !== "number") return undefined;
-  if (typeof session !== "string" || typeof state_key !== "string") return undefined;
+  if (!isWhole(generation) || !isWhole(since_ms)) return undefined;
+  if (typeof session !== "string" || !parseSessionId(session) || typeof state_key !== "string") return undefined;
   if (Buffer.from(state_key, "base64url").length !== STATE_KEY_BYTES) return undefined;
   return {
     generation,
@@ -79,6 +80,10 @@ function parse(value: unknown): Handoff | undefined {
     threads: textsOf(threads),
     ...(typeof reason === "string" && { reason }),
   };
+}
+
+function isWhole(value: unknown): value is number {
+  return Number.isSafeInteger(value);
 }
 
 function textsOf(value: unknown): string[] {

@@ -70,9 +70,10 @@ export async function openIdentity(path: string): Promise<OpenedIdentity | Ident
 /** Loads the identity; undefined if there is no file. For whoever must not make one. */
 export function loadIdentity(path: string): Identity | IdentityRefusal | undefined {
   const contents = readKeyFile(path);
-  if (contents === undefined || "refused" in contents) return contents;
+  const isText = contents !== undefined && "text" in contents;
+  if (!isText && contents?.refused !== "not_text") return contents;
   // The original trims too: an editor ends its files with a line feed.
-  const seed = decodeBase64url(contents.text.trim(), SEED_BYTES);
+  const seed = isText ? decodeBase64url(contents.text.trim(), SEED_BYTES) : undefined;
   const mend = `mv -i ${quote(path)} ${quote(`${path}.broken`)}`;
   return seed ? identityOf(seed) : { refused: "bad_key_file", path, mend };
 }

@@ -40,7 +40,9 @@ export interface FileRefusal {
     /** The folder is not ours alone, as /tmp is: it cannot be mended, only left. */
     | "shared_directory"
     /** It is far larger than such a file ever is. */
-    | "too_large";
+    | "too_large"
+    /** Its bytes are no UTF-8: written again, what stands there would be lost. */
+    | "not_text";
   readonly path: string;
   readonly mend: string;
 }
@@ -82,17 +84,21 @@ export function readPrivateFile(path: string, rule: ReadRule): Contents | FileRe
     fd = openSync(path, constants.O_RDONLY | NO_FOLLOW | NO_WAIT);
   } catch (error) {
     if (codeOf(error) === "ENOENT") return undefined;
+    if (codeOf(error) === "ENOTDIR") return refuseKind(dirname(path));
     // FreeBSD's word for it is EMLINK.
     if (codeOf(error) === "ELOOP" || codeOf(error) === "EMLINK") return refuseLink(path);
     throw error;
   }
   try {
     const stats = fstatSync(fd, { bigint: true });
-    if (!stats.isFile()) return { refused: "wrong_kind", path, mend: `ls -ld ${quote(path)}` };
+    if (!stats.isFile()) return refuseKind(path);
     const refusal = refuseStats(path, stats, rule.forbiddenMode);
     if (refusal) return refusal;
     if (stats.size > BigInt(rule.maxBytes)) return { refused: "too_large", path, mend: `ls -l ${quote(path)}` };
-    return { text: readFileSync(fd, "utf8"), stamp: stampOf(stats) };
+    const text = decode(readFileSync(fd));
+    return text === undefined
+      ? { refused: "not_text", path, mend: `cat -v ${quote(path)}` }
+      : { text, stamp: stampOf(stats) };
   } finally {
     closeSync(fd);
   }
@@ -103,7 +109,12 @@ export function readPrivateFile(path: string, rule: ReadRule): Contents | FileRe
  * for a file so young that a second change may carry the same time: that one is to be read again.
  */
 export function stampOfFile(path: string, nowMs: number): string | undefined {
-  const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  let stats: BigIntStats | undefined;
+  try {
+    stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  } catch (error) {
+    if (codeOf(error) !== "ENOTDIR") throw error; // else the reading says so
+  }
   return stats && nowMs - Number(stats.ctimeMs) > TIME_GRAIN_MS ? stampOf(stats) : undefined;
 }
 
@@ -116,7 +127,12 @@ function stampOf({ dev, ino, size, mtimeNs, ctimeNs, mode, uid }: BigIntStats): 
 
 /** Makes the folder, 0700, or checks the one that is there: who may write to it may replace what is in it. */
 export function ensurePrivateDirectory(path: string): FileRefusal | undefined {
-  mkdirSync(path, { recursive: true, mode: 0o700 });
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    if (codeOf(error) === "EEXIST" || codeOf(error) === "ENOTDIR") return refuseKind(path);
+    throw error;
+  }
   // A link to a folder is followed: the user's own dotfiles are often kept so, and the target is checked.
   const { uid, mode } = statSync(path);
   const me = process.geteuid?.();
@@ -205,6 +221,18 @@ function syncDirectory(path: string): void {
   } finally {
     closeSync(fd);
   }
+}
+
+function decode(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function refuseKind(path: string): FileRefusal {
+  return { refused: "wrong_kind", path, mend: `ls -ld ${quote(path)}` };
 }
 
 function refuseLink(path: string): FileRefusal {

@@ -61,7 +61,7 @@ export function readAnswer(line: string): HookAnswer | undefined {
   const value = recordOf(line) ?? {};
   const { say, why, text } = value;
   if (say === "done" || say === "armed") return { say };
-  if (say === "no") return { say, why: String(why) };
+  if (say === "no") return typeof why === "string" ? { say, why } : undefined;
   if (say === "standing") return readStanding(value);
   return say === "tell" && typeof text === "string" ? { say, text } : undefined;
 }

@@ -44,6 +44,18 @@ describe("the words", () => {
     }
   });
 
+  it("a key that begins with a dash is no option", () => {
+    const key = `-${"a".repeat(42)}`;
+    expect(readCommand(["peers", "add", "bob", key, "--yes"])).toEqual({
+      run: "peers add",
+      petname: "bob",
+      key,
+      yes: true,
+    });
+    expect(readCommand(["send", key, "-- hello"])).toMatchObject({ wrong: expect.any(String) });
+    expect(readCommand(["send", key, "hello"])).toEqual({ run: "send", peer: key, text: "hello" });
+  });
+
   it.each([
     { args: ["status", "--take"], says: "takes no --take" },
     { args: ["bus", "start", "--port", "0"], says: "1 to 65535" },

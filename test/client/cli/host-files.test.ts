@@ -94,6 +94,52 @@ describe("a JSON file", () => {
     },
   );
 
+  it("loses nothing to the comment of the line before, where ours shares its line with another", () => {
+    const { text, undo } = add(json, `{ "mcpServers": {} }`);
+    const entry = JSON.stringify(ENTRY);
+    const shared = `{ "mcpServers": { "a": 1, // one\n "interlink": ${entry}, "b": 2 } }`;
+    expect(text).not.toBe(shared);
+    expect(parseJsonc(remove(json, shared, undo)!)).toMatchObject({ value: { mcpServers: { a: 1, b: 2 } } });
+    const last = `{ "mcpServers": { "a": 1, // one\n "interlink": ${entry} } }`;
+    expect(parseJsonc(remove(json, last, undo)!)).toMatchObject({ value: { mcpServers: { a: 1 } } });
+  });
+
+  it("of which a damaged record knows too little or too much loses the entry alone", () => {
+    const { text, undo } = add(json, `{\n  "a": 1\n}\n`);
+    for (const damaged of [
+      { text: undo.text.slice(0, -1) },
+      { text: "" },
+      { text: "", made: "document" as const },
+      { lead: 0 },
+    ]) {
+      expect(parseJsonc(remove(json, text, { ...undo, ...damaged })!)).toMatchObject({ value: { a: 1 } });
+      expect(json.holds(remove(json, text, { ...undo, ...damaged })!)).toBe(false);
+    }
+    const { text: table, undo: put } = add(toml, "a = 1\n");
+    for (const damaged of [{ text: put.text.slice(0, -9) }, { text: "" }, { lead: 0 }]) {
+      const after = remove(toml, table, { ...put, ...damaged })!;
+      expect(parseToml(after)?.map(({ path }) => path)).toEqual([["a"]]);
+    }
+  });
+
+  it("of millions of comments is read", { timeout: 20_000 }, () => {
+    expect(parseJsonc(`${"//\n".repeat(6_000_000)}{}`)).toMatchObject({ value: {} });
+    expect(parseToml(`${"#\n".repeat(6_000_000)}a = 1\n`)).toHaveLength(1);
+  });
+
+  it("with a million spaces gives it back at once", () => {
+    const { text, undo } = add(json, `{ "a": 1 }`);
+    const spaces = " ".repeat(1_000_000);
+    const beganMs = performance.now();
+    const after = remove(
+      json,
+      text.replace("{", `{ "s": "${spaces}",`).replace('"command"', `${spaces}"command"`),
+      undo,
+    )!;
+    expect(performance.now() - beganMs).toBeLessThan(2_000);
+    expect(parseJsonc(after)).toMatchObject({ value: { s: spaces, a: 1 } });
+  });
+
   it("whose entry somebody has changed is left to them", () => {
     const { text, undo } = add(json, "{}");
     expect(json.remove(text.replace("/opt/node", "/opt/other"), undo)).toEqual({ refused: "changed" });

@@ -16,7 +16,7 @@ import { describe, expect, it } from "vitest";
 import { openFile } from "../../../src/client/state/open-file.ts";
 import { PAIRING_SCHEMA, SESSION_SCHEMA } from "../../../src/client/state/schema.ts";
 import { openState } from "../../../src/client/state/store.ts";
-import { arrival, newPath, open, T0 } from "./state-fixture.ts";
+import { ANN, arrival, newPath, open, T0 } from "./state-fixture.ts";
 
 const isPosix = process.platform !== "win32";
 const modeOf = (path: string) => statSync(path).mode & 0o777;
@@ -61,6 +61,14 @@ describe("who may read it", () => {
     const refusal = { refusal: "unsafe_path", path: dirname(path), why: "foreign_owner" };
     expect(openState({ path, nowMs: T0, uid })).toEqual(refusal);
     expect("state" in openState({ path, nowMs: T0, uid: process.getuid!() })).toBe(true);
+  });
+
+  it("refuses a folder that is a file", () => {
+    const path = newPath();
+    writeFileSync(dirname(path), "x");
+    const refusal = { refusal: "unsafe_path", why: "not_a_directory" };
+    expect(openState({ path, nowMs: T0 })).toMatchObject({ ...refusal, path: dirname(path) });
+    expect(openState({ path: join(dirname(path), "deeper", "one.db"), nowMs: T0 })).toMatchObject(refusal);
   });
 
   it("writes over no file that stands where the lock should", () => {
@@ -160,6 +168,41 @@ describe("a broken file", () => {
     expect(opened.state.receive([arrival("new")], T0)).toMatchObject([{ verdict: "new" }]);
     opened.state.close();
     expect(open(path).setAside).toBeUndefined();
+  });
+
+  it("is not one with a spoilt byte in a text: that one shows it, and the others are read", () => {
+    const path = newPath();
+    const { state } = open(path);
+    state.receive([arrival("a", { text: "abc" }), arrival("b", { text: "whole" })], T0);
+    state.close();
+    const file = new DatabaseSync(path);
+    file.exec("UPDATE inbox SET text = x'61ff63' WHERE msg_id = 'a'");
+    file.close();
+    const { messages } = open(path).state.inbox.takeUnread({ max: 9, maxBytes: 1_000 }, T0);
+    expect(messages.map(({ text }) => text)).toEqual(["a\ufffdc", "whole"]);
+  });
+
+  it.each([
+    {
+      what: "the name of a column",
+      sql: "PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = replace(sql, 'msg_id', 'msg_ie')",
+    },
+    { what: "the number of the last step, back to none", sql: "PRAGMA user_version = 0" },
+    { what: "the number of the last step, back by one", sql: "PRAGMA user_version = 1" },
+    { what: "a cell of JSON", sql: `UPDATE outbox SET life = '{"state":"acked"'` },
+  ])("is one with a spoilt byte in $what, which SQLite does not see", ({ sql }) => {
+    const path = newPath();
+    const { state } = open(path);
+    const life = { state: "acked", at_ms: T0 } as const;
+    state.outbox.add({ msg_id: "o", peer: ANN, route: ANN, kind: "message", payload: "{}", ts: T0, life }, T0);
+    state.close();
+    const file = new DatabaseSync(path, { defensive: false } as object);
+    file.exec(sql);
+    file.close();
+    const broken = readFileSync(path);
+    const opened = open(path, T0 + 5);
+    expect(readFileSync(opened.setAside!)).toEqual(broken);
+    expect(opened.state.receive([arrival("new")], T0)).toMatchObject([{ verdict: "new" }]);
   });
 
   it("is one of another program too", () => {

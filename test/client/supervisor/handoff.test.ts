@@ -51,11 +51,21 @@ describe("the file", () => {
     expect(takeHandoff(path)).toMatchObject({ refused });
   });
 
+  it("whose folder is a file is refused", () => {
+    const dir = mkdtempSync(join(tmpdir(), "interlink-handed-"));
+    onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+    writeFileSync(join(dir, "file"), "x");
+    expect(takeHandoff(join(dir, "file", "handoff.json"))).toMatchObject({ refused: "wrong_kind" });
+  });
+
   it.each([
     { why: "no JSON", text: "{" },
     { why: "a short key", text: JSON.stringify({ ...HANDOFF, state_key: "AAAA" }) },
     { why: "no session", text: JSON.stringify({ ...HANDOFF, session: 1 }) },
     { why: "no time", text: JSON.stringify({ ...HANDOFF, since_ms: undefined }) },
+    { why: "no end of time", text: JSON.stringify(HANDOFF).replace(/"since_ms":\d+/, '"since_ms":1e999') },
+    { why: "half a process", text: JSON.stringify({ ...HANDOFF, generation: 1.5 }) },
+    { why: "a session that can be none", text: JSON.stringify({ ...HANDOFF, session: "a/b" }) },
   ])("with $why is none", ({ text }) => {
     const path = leaveHandoff(HANDOFF);
     onTestFinished(() => dropHandoff(path));

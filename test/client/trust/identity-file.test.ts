@@ -108,6 +108,14 @@ describe("the key file", () => {
     expect(readFileSync(path, "utf8")).toBe(text);
   });
 
+  it("is refused and left alone if it is no text", () => {
+    put(keys.alice.seed);
+    const bytes = Buffer.from([0xff, 0xfe, ...Buffer.from(keys.alice.seed)]);
+    writeFileSync(path, bytes);
+    expect(loadIdentity(path)).toMatchObject({ refused: "bad_key_file" });
+    expect(readFileSync(path)).toEqual(bytes);
+  });
+
   it.each([0o644, 0o640, 0o604, 0o660, 0o777, 0o601])(
     "of mode %o is refused, and the command mends it",
     async (mode) => {

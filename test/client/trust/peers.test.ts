@@ -324,6 +324,23 @@ describe("the file", () => {
     expect(listed()).toEqual({ alice });
   });
 
+  it("that is no text is refused and left alone: written again, its bytes would be lost", async () => {
+    const bytes = Buffer.concat([Buffer.from(`{"al`), Buffer.from([0xff]), Buffer.from(`ce":{"key":"${alice}"}}`)]);
+    writeFileSync(path, bytes, { mode: 0o600 });
+    expect(peers.current()).toEqual({ refused: "not_text", path, mend: `cat -v '${path}'` });
+    expect(await peers.add("bob", bob, by(bob))).toMatchObject({ refused: "not_text" });
+    expect(readFileSync(path)).toEqual(bytes);
+  });
+
+  it("whose folder is a file is refused", async () => {
+    const folder = join(directory, "file");
+    writeFileSync(folder, "x");
+    peers = new PeersFile({ path: join(folder, "peers.json"), me });
+    const refusal = { refused: "wrong_kind", path: folder, mend: `ls -ld '${folder}'` };
+    expect(peers.current()).toEqual(refusal);
+    expect(await peers.add("bob", bob, by(bob))).toEqual(refusal);
+  });
+
   it("is not followed through a link, nor is its lock", async () => {
     const victim = join(directory, "victim");
     writeFileSync(victim, "{}");
