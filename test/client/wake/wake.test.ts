@@ -375,7 +375,7 @@ describe("by a channel, on request", { timeout: 60_000 }, () => {
     await claude.start({ INTERLINK_WAKE: "channel" });
     expect(claude.channel).toEqual({});
     await claude.connected();
-    expect(await claude.call("whoami")).toMatchObject({ wake_path: "channel" });
+    await until(async () => (await claude.call("whoami"))["wake_path"] === "channel", "the channel");
     await write(ann, "hello");
     await until(() => claude.heard.length > 0, "a word on the channel");
     expect(claude.heard).toEqual([expect.stringMatching(/^Interlink: 1 unread message from "ann" /)]);
