@@ -54,6 +54,7 @@ describe("by the session's inbox", { timeout: 60_000 }, () => {
     expect(await claude.call("whoami")).toMatchObject({ wake_proof: "proven", wake_proven_age_ms: expect.any(Number) });
     const { sessions } = await claude.call("discover", { peer: "self" });
     expect(JSON.parse(sessions[0])).toMatchObject({ wake_path: "inbox_socket", wake_proof: "proven" });
+    await until(() => wakes(claude).length >= 1, "its line in the log"); // which may come after the wake
     expect(wakes(claude)).toEqual(["inbox_socket"]);
     expect(claude.inbox).toHaveLength(1);
     expect(claude.strange).toEqual([]);
@@ -73,6 +74,7 @@ describe("by the session's inbox", { timeout: 60_000 }, () => {
     await claude.call("check_messages");
     await write(ann, "and now");
     await until(() => claude.inbox.length > 1, "the next wake");
+    await until(() => wakes(claude).length >= 2, "its line in the log"); // which may come after the wake
     expect(wakes(claude)).toEqual(["inbox_socket", "inbox_socket"]);
   });
 
@@ -121,6 +123,7 @@ describe("by the Stop hook", { timeout: 60_000 }, () => {
     expect(again.child.exitCode).toBeNull();
     await write(ann, "and now");
     expect((await again.ended).err).toContain("1 unread message");
+    await until(() => wakes(claude).length >= 2, "its line in the log"); // which may come after the wake
     expect(wakes(claude)).toEqual(["stop_hook", "stop_hook"]);
     const last = claude.waits();
     await until(async () => (await claude.call("whoami"))["wake_path"] === "stop_hook", "the last hook");
@@ -379,6 +382,7 @@ describe("by a channel, on request", { timeout: 60_000 }, () => {
     await write(ann, "hello");
     await until(() => claude.heard.length > 0, "a word on the channel");
     expect(claude.heard).toEqual([expect.stringMatching(/^Interlink: 1 unread message from "ann" /)]);
+    await until(() => wakes(claude).length >= 1, "its line in the log"); // which may come after the wake
     expect(wakes(claude)).toEqual(["channel"]);
     expect(claude.inbox).toEqual([]);
   });
