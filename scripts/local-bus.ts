@@ -6,14 +6,14 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { get } from "node:http";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { endWithParent, hasExited } from "../src/client/cli/end-with-parent.ts";
+import { askHealth, isFree } from "../src/client/cli/loopback-port.ts";
 
+export { isFree } from "../src/client/cli/loopback-port.ts";
 export { endWithParent, hasExited, killNow } from "../src/client/cli/end-with-parent.ts";
 
 /** The folder of the project. */
@@ -252,19 +252,6 @@ async function findFreePort(): Promise<number> {
   throw new Error("found no free port");
 }
 
-/** True if nothing listens on a loopback port. */
-export async function isFree(port: number, host = "127.0.0.1"): Promise<boolean> {
-  const server = createServer();
-  try {
-    await once(server.listen(port, host), "listening");
-    return true;
-  } catch {
-    return false;
-  } finally {
-    server.close();
-  }
-}
-
 /**
  * Waits until a bus answers GET /health.
  * @param child the process that should answer; when it ends there is nothing to wait for
@@ -280,17 +267,6 @@ export async function waitUntilHealthy(port: number, child: ChildProcess, host =
     if (Date.now() > deadline) throw new Error(`no answer within ${START_MAX_MS} ms`);
     await delay(POLL_MS);
   }
-}
-
-/** The status of GET /health, or undefined while nothing answers. */
-function askHealth(port: number, host: string): Promise<number | undefined> {
-  return new Promise((resolve) => {
-    const request = get({ host, port, path: "/health", agent: false }, (response) => {
-      response.resume();
-      resolve(response.statusCode);
-    });
-    request.on("error", () => resolve(undefined));
-  });
 }
 
 async function listObjectFiles(objectsDir: string): Promise<string[]> {

@@ -129,7 +129,7 @@ function greeting({ port, ip, persistTo, vars }: Flags): string {
   const fromHere = relative(process.cwd(), persistTo);
   const lines = [
     `The bus is at http://${host}:${port}`,
-    "Next: `npm run demo` in another terminal shows two agents that find each other and talk.",
+    "Next: `npm run demo` in another terminal shows agents that find each other and talk.",
     `Ctrl-C ends the bus; what it keeps stays in ${fromHere.startsWith("..") ? persistTo : fromHere || "."}.`,
   ];
   if (!isLoopback(`http://${host}`) || everywhere) {

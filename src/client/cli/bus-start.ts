@@ -3,15 +3,14 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync } from "node:fs";
-import { get } from "node:http";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { lockSession } from "../state/session-lock.ts";
 import { quoted } from "../tools/escape.ts";
 import type { CommandRun } from "./command-line.ts";
 import { endWithParent, hasExited } from "./end-with-parent.ts";
+import { askHealth, isFree } from "./loopback-port.ts";
 import type { Machine } from "./machine.ts";
 import type { Settings } from "./settings.ts";
 import { refuse, report, type ExitCode, type Terminal } from "./terminal.ts";
@@ -137,28 +136,10 @@ function workerdPath(): string | undefined {
   }
 }
 
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer();
-  try {
-    await once(server.listen(port, HOST), "listening");
-    return true;
-  } catch {
-    return false;
-  } finally {
-    server.close();
-  }
-}
-
 async function isHealthy(port: number, child: ChildProcess): Promise<boolean> {
   const untilMs = Date.now() + START_MAX_MS;
   while (!hasExited(child) && Date.now() < untilMs) {
-    const status = await new Promise<number | undefined>((resolve) => {
-      const request = get({ host: HOST, port, path: "/health", agent: false }, (response) => {
-        response.resume();
-        resolve(response.statusCode);
-      });
-      request.on("error", () => resolve(undefined));
-    });
+    const status = await askHealth(port);
     if (status === 200) return true;
     await delay(POLL_MS);
   }
