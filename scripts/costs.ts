@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { DEFAULT_LIMITS, POLL_DEFAULT_MS } from "../src/protocol/constants.ts";
 import { PROJECT_DIR } from "./local-bus.ts";
+import { numberText, table } from "./markdown.ts";
 
 const USAGE = `npm run costs -- [options]
   --sessions N   idle sessions, a month long; 1000 if absent
@@ -29,7 +30,7 @@ export type Meter =
 /** An amount of each in a month; of what is stored, the average. */
 export type Usage = Readonly<Record<Meter, number>>;
 
-interface Count {
+export interface Count {
   readonly rows_read: number;
   readonly rows_written: number;
   readonly alarms_set: number;
@@ -100,7 +101,7 @@ export const ASSUMED = {
   days_a_month: 30,
 } as const;
 
-const NOTHING: Usage = {
+export const NOTHING: Usage = {
   worker_requests: 0,
   worker_cpu_ms: 0,
   object_requests: 0,
@@ -115,11 +116,11 @@ function each(amountOf: (meter: Meter) => number): Usage {
   return Object.fromEntries(METERS.map((meter) => [meter, amountOf(meter)])) as Usage;
 }
 
-function sum(...usages: readonly Usage[]): Usage {
+export function sum(...usages: readonly Usage[]): Usage {
   return each((meter) => usages.reduce((total, usage) => total + usage[meter], 0));
 }
 
-function times(count: number, usage: Usage): Usage {
+export function times(count: number, usage: Usage): Usage {
   return each((meter) => count * usage[meter]);
 }
 
@@ -148,20 +149,20 @@ export class Model {
     const day = times(
       ASSUMED.connects_a_day,
       sum(
-        this.#door(),
-        this.#admission(),
-        this.#call(calls.handshake),
-        this.#rows(calls.handshake_arms),
-        this.#wake(),
-        this.#frame(calls.announce_frame),
-        this.#alarm(), // at the next whole hour, for the nonce
-        this.#goneNonce(),
-        this.#alarm(), // a day later, for the 4408
-        this.#rows(calls.closed), // its last sign of life, before the socket is closed
-        this.#close(calls.closed),
+        this.door(),
+        this.admission(),
+        this.call(calls.handshake),
+        this.rows(calls.handshake_arms),
+        this.wake(),
+        this.frame(calls.announce_frame),
+        this.alarm(), // at midnight, for the nonce
+        this.goneNonce(),
+        this.alarm(), // a day later, for the 4408
+        this.rows(calls.closed), // its last sign of life, before the socket is closed
+        this.close(calls.closed),
       ),
     );
-    return times(sessions, sum(times(ASSUMED.days_a_month, day), this.#identity()));
+    return times(sessions, sum(times(ASSUMED.days_a_month, day), this.identity()));
   }
 
   /** The same by long poll: a poll is a heartbeat too. */
@@ -169,27 +170,27 @@ export class Model {
     const { calls, alarm } = this.#counts;
     const polls = DAY_MS / POLL_DEFAULT_MS;
     const pollsAHeartbeat = Math.ceil(DEFAULT_LIMITS.HEARTBEAT_MS / POLL_DEFAULT_MS);
-    const poll = sum(this.#door(), this.#call(calls.poll), this.#wake(), this.#close(), this.#goneNonce());
+    const poll = sum(this.door(), this.call(calls.poll), this.wake(), this.close(), this.goneNonce());
     const day = sum(
       times(polls, poll),
       times(polls / pollsAHeartbeat, { ...NOTHING, rows_written: 1 }), // its sign of life
-      times(DAY_MS / MINUTE_MS, this.#admission()), // remembered for a minute
-      times(DAY_MS / alarm.sweep_ms, sum(this.#alarm(), this.#rows(calls.poll_arms))),
+      times(DAY_MS / MINUTE_MS, this.admission()), // remembered for a minute
+      times(DAY_MS / alarm.sweep_ms, sum(this.alarm(), this.rows(calls.poll_arms))),
     );
-    return times(sessions, sum(times(ASSUMED.days_a_month, day), this.#identity()));
+    return times(sessions, sum(times(ASSUMED.days_a_month, day), this.identity()));
   }
 
   /** Messages that are each sent by a request, pushed to a socket and acked by a frame for `ackedTogether` of them. */
   messagesBySocket(messages: number, ackedTogether: number): Usage {
     const { calls } = this.#counts;
     const per = sum(
-      this.#door(),
-      this.#admission(),
-      this.#call(calls.sent_and_pushed),
-      this.#wake(),
-      times(1 / ackedTogether, this.#frame(this.#ackFrame(ackedTogether))),
-      times(1 / ASSUMED.messages_an_identity_day, this.#alarm()),
-      this.#remembered(),
+      this.door(),
+      this.admission(),
+      this.call(calls.sent_and_pushed),
+      this.wake(),
+      times(1 / ackedTogether, this.frame(this.ackFrame(ackedTogether))),
+      times(1 / ASSUMED.messages_an_identity_day, this.alarm()),
+      this.remembered(),
     );
     return times(messages, per);
   }
@@ -198,75 +199,75 @@ export class Model {
   messagesByPoll(messages: number): Usage {
     const { calls } = this.#counts;
     const per = sum(
-      times(2, this.#door()),
-      this.#admission(),
-      this.#call(calls.sent),
-      this.#call(calls.poll_woken),
-      this.#wake(),
-      this.#close(),
-      this.#goneNonce(),
-      this.#rows(calls.acked),
-      this.#remembered(), // by the alarms that sweep nonces each day anyway
+      times(2, this.door()),
+      this.admission(),
+      this.call(calls.sent),
+      this.call(calls.poll_woken),
+      this.wake(),
+      this.close(),
+      this.goneNonce(),
+      this.rows(calls.acked),
+      this.remembered(), // by the alarms that sweep nonces each day anyway
     );
     return times(messages, per);
   }
 
   /** A request to the Worker. */
-  #door(): Usage {
+  door(): Usage {
     return { ...NOTHING, worker_requests: 1, worker_cpu_ms: ASSUMED.worker_cpu_ms };
   }
 
-  #rows({ rows_read, rows_written, alarms_set }: Count): Usage {
+  rows({ rows_read, rows_written, alarms_set }: Count): Usage {
     return { ...NOTHING, rows_read, rows_written: rows_written + alarms_set };
   }
 
-  #run(requests: number): Usage {
+  run(requests: number): Usage {
     const object_gb_s = (ASSUMED.object_ms / 1_000) * this.#prices.object_gb;
     return { ...NOTHING, object_requests: requests, object_gb_s };
   }
 
-  #call(count: Count): Usage {
-    return sum(this.#run(1), this.#rows(count));
+  call(count: Count): Usage {
+    return sum(this.run(1), this.rows(count));
   }
 
-  #frame(count: Count): Usage {
-    return sum(this.#run(1 / this.#prices.frames_per_request), this.#rows(count));
+  frame(count: Count): Usage {
+    return sum(this.run(1 / this.#prices.frames_per_request), this.rows(count));
   }
 
-  #close(count: Count = { rows_read: 0, rows_written: 0, alarms_set: 0 }): Usage {
-    return sum(this.#run(ASSUMED.requests_a_close), this.#rows(count));
+  close(count: Count = { rows_read: 0, rows_written: 0, alarms_set: 0 }): Usage {
+    return sum(this.run(ASSUMED.requests_a_close), this.rows(count));
   }
 
   /** An alarm of an object that slept. */
-  #alarm(): Usage {
-    return sum(this.#call(this.#counts.alarm), this.#wake());
+  alarm(): Usage {
+    return sum(this.call(this.#counts.alarm), this.wake());
   }
 
-  #wake(): Usage {
+  wake(): Usage {
     return { ...NOTHING, rows_read: this.#counts.wake.rows_read };
   }
 
   /** Asked once a request: a key is remembered for a minute, and mail of one key is mostly rarer. */
-  #admission(): Usage {
-    return this.#call(this.#counts.admission);
+  admission(): Usage {
+    return this.call(this.#counts.admission);
   }
 
   /** A nonce that the sweep takes. */
-  #goneNonce(): Usage {
+  goneNonce(): Usage {
     const { rows_read_per_nonce: rows_read, rows_written_per_nonce_or_receipt_that_goes: rows_written } =
       this.#counts.alarm;
     return { ...NOTHING, rows_read, rows_written };
   }
 
   /** Reads and writes of a cumulative ack grow with what it acks; counted at 1 and at 64. */
-  #ackFrame(messages: number): Count {
+  ackFrame(messages: number): Count {
     const { ack_frame: one, ack_frame_of_64: many } = this.#counts.calls;
     const at = (field: keyof Count): number => one[field] + ((many[field] - one[field]) / 63) * (messages - 1);
     return { rows_read: at("rows_read"), rows_written: at("rows_written"), alarms_set: at("alarms_set") };
   }
 
   /** A message's receipt: kept, read by each sweep as long as it is kept, and deleted. */
-  #remembered(): Usage {
+  remembered(): Usage {
     const { alarm, stored_bytes } = this.#counts;
     const keptMs = DEFAULT_LIMITS.DEDUPE_RETAIN_MS;
     return {
@@ -277,7 +278,7 @@ export class Model {
     };
   }
 
-  #identity(): Usage {
+  identity(): Usage {
     return { ...NOTHING, stored_gb: this.#counts.stored_bytes.identity / GB };
   }
 }
@@ -393,23 +394,6 @@ export function formatReport(counts: Counts, prices: Prices, all: readonly Workl
     "`worth` is at the prices alone, without what is included: what the workload adds to a busy account. `bill` is the whole " +
     "month of an account that does nothing else, with the plan's base. The free plan's allowance is a day's.";
   return `${notes(counts, prices)}\n${used}\n\n${price}\n\n${reading}`;
-}
-
-/** At most three digits that say something, with spaces between thousands. */
-function numberText(value: number): string {
-  const rounded = value >= 1_000 ? Math.round(value) : Number(value.toPrecision(3));
-  const [whole = "", fraction] = String(rounded).split(".");
-  const spaced = whole.replace(/\B(?=(\d{3})+$)/g, " ");
-  return fraction === undefined ? spaced : `${spaced}.${fraction}`;
-}
-
-/** A table with its columns aligned, as the formatter of this project leaves it. */
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  const line = (cells: readonly string[]): string =>
-    `| ${cells.map((cell, column) => cell.padEnd(widths[column]!)).join(" | ")} |`;
-  const [head, ...body] = rows;
-  return [line(head!), line(widths.map((width) => "-".repeat(width))), ...body.map(line)].join("\n");
 }
 
 export async function readInputs(): Promise<{ counts: Counts; prices: Prices }> {
