@@ -18,7 +18,7 @@ import { PONG } from "../../src/protocol/frames.ts";
 import { parseJsonText } from "../../src/protocol/json.ts";
 import { isRefusal } from "../../src/protocol/refusal.ts";
 import { busUrl, httpOf, ManualTimers, outgoing, routeOf, sid, startStranger } from "../client/bus/support.ts";
-import { signAnnouncement, signerOf, signMessage, signUnregister } from "../support/agent.ts";
+import { signAnnouncement, signerOf, signMessage, signUnregister, signWake } from "../support/agent.ts";
 import { expectCode, fuzzed, near, promptly, SLOW } from "./inputs.ts";
 
 const TS = 1_800_000_000_000;
@@ -182,10 +182,13 @@ describe("an answer of the bus", () => {
 
 describe("a roster", () => {
   const session = { session_id: "s1", cwd: "/work" };
+  const lease = (session_id: string) =>
+    signWake(peer, session_id, { path: "channel", proven_at_ms: TS - 1_000, until_ms: TS + 1_000 });
   const entry = (name: string, ts: number, session_id: string) => ({
     ...signAnnouncement(peer, { name, session: { ...session, session_id }, ts }),
     age_ms: 5,
     connected: true,
+    wake: lease(session_id),
   });
   const { sig } = signUnregister(peer, { session_id: "s3", ts: TS });
   const ROSTER = JSON.stringify({
@@ -204,7 +207,11 @@ describe("a roster", () => {
         if (!view) return;
         const { roster, gone } = parsed.object as { roster: unknown[]; gone: unknown[] };
         expect(view.roster.length + view.gone.length + view.dropped).toBe(roster.length + gone.length);
-        for (const each of view.roster) expect(await verifyAnnouncement(each)).toBe(true);
+        for (const each of view.roster) {
+          expect(await verifyAnnouncement(each)).toBe(true);
+          // Whatever time the bus says it is, the end is the one that was signed.
+          if (each.wake) expect(each.wake).toMatchObject({ path: "channel", left_ms: TS + 1_000 - view.now_ms });
+        }
         for (const each of view.gone) expect(each).toMatchObject({ pubkey: peer.key, session_id: "s3", ts: TS });
       }),
       fuzzed(),

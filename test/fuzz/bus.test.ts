@@ -15,7 +15,8 @@ import { verifyAnnouncement } from "../../src/protocol/announcement.ts";
 import { AUTH_SCHEME } from "../../src/protocol/constants.ts";
 import { CLOSE, parseClientFrame, PING, SUBPROTOCOL } from "../../src/protocol/frames.ts";
 import { isRefusal } from "../../src/protocol/refusal.ts";
-import { Agent, exchange, signAnnouncement, signUnregister, type Answer } from "../support/agent.ts";
+import { verifyWakeLease } from "../../src/protocol/wake-lease.ts";
+import { Agent, exchange, signAnnouncement, signUnregister, signWake, type Answer } from "../support/agent.ts";
 import { SessionSocket } from "../support/session-socket.ts";
 import { changed, changes, expectCode, fuzzed, near, SLOW } from "./inputs.ts";
 
@@ -65,7 +66,11 @@ describe("requests that their key signed", () => {
       [
         "POST",
         "/announce",
-        () => signAnnouncement(agent.signer, { name: "a", session: { session_id: "s1" }, ts: agent.nextTs() }),
+        () => {
+          const ts = agent.nextTs();
+          const wake = signWake(agent.signer, "s1", { path: "channel", proven_at_ms: ts, until_ms: ts + 1_000 });
+          return { ...signAnnouncement(agent.signer, { name: "a", session: { session_id: "s1" }, ts }), wake };
+        },
       ],
       [
         "POST",
@@ -200,9 +205,11 @@ describe("frames of a session", () => {
         session: { session_id: "s1" },
         ts: agent.nextTs(),
       });
+      const times = { proven_at_ms: announcement.ts, until_ms: announcement.ts + 1_000 };
+      const wake = signWake(agent.signer, "s1", { path: "channel", ...times });
       const { sig, ts } = signUnregister(peer.signer, { session_id: "s1", ts: agent.nextTs() }); // of another, lest it end
       return [
-        { t: "announce", announcement },
+        { t: "announce", announcement, wake },
         { t: "announce", announcement, public: announcement },
         { t: "ack", through: 0 },
         { t: "unregister", ts, sig, goodbyes: [agent.message(peer.route("s9"), "bye")] },
@@ -228,8 +235,10 @@ describe("frames of a session", () => {
         expectCode(first);
         if (isRefusal(read)) return void expect(first).toBe(read.refused);
         if (first !== "bad_ack" || isBadAck) return; // refused for what it asks
-        if (read.t === "announce") expect(await verifyAnnouncement(read.announcement)).toBe(true);
-        else if (read.t === "ack") expect(read.through).toBe(0);
+        if (read.t === "announce") {
+          expect(await verifyAnnouncement(read.announcement)).toBe(true);
+          if (read.wake) expect(await verifyWakeLease(read.wake, read.announcement)).toBe(true);
+        } else if (read.t === "ack") expect(read.through).toBe(0);
         else throw new Error(`a goodbye of another was taken: ${text}`);
       }),
       fuzzed(),

@@ -212,7 +212,7 @@ describe("a session's file", () => {
           const path = sessionStatePath(folder, me, session("s"));
           const before = put(path, what);
           promptly(() =>
-            lookInto({ session: "s", path }, ({ inbox, outbox, tasks }) => [
+            lookInto({ path }, ({ inbox, outbox, tasks }) => [
               inbox.unreadCount(),
               inbox.unread(1_000),
               inbox.after(0, 1_000),

@@ -14,7 +14,7 @@ import {
   verifyAnnouncement,
   verifyUnregister,
 } from "../../src/protocol/announcement.ts";
-import { announcementBytes, messageBytes, unregisterBytes } from "../../src/protocol/canonical.ts";
+import { announcementBytes, messageBytes, unregisterBytes, wakeLeaseBytes } from "../../src/protocol/canonical.ts";
 import { DEFAULT_LIMITS } from "../../src/protocol/constants.ts";
 import { parseClientFrame } from "../../src/protocol/frames.ts";
 import { parseJsonText } from "../../src/protocol/json.ts";
@@ -22,7 +22,8 @@ import { parseMessage, verifyMessage } from "../../src/protocol/message.ts";
 import { isRefusal, type Refusal } from "../../src/protocol/refusal.ts";
 import { parse } from "../../src/protocol/schema.ts";
 import { formatToken, parseToken, verifyToken } from "../../src/protocol/token.ts";
-import { Agent, signAnnouncement, signerOf, signMessage, signUnregister } from "../support/agent.ts";
+import { verifyWakeLease, wakeLeaseSchema } from "../../src/protocol/wake-lease.ts";
+import { Agent, signAnnouncement, signerOf, signMessage, signUnregister, signWake } from "../support/agent.ts";
 import { expectCode, fuzzed, near, promptly, SLOW } from "./inputs.ts";
 
 const AUDIENCE = "http://bus.example";
@@ -33,6 +34,7 @@ const session = { session_id: "s1", cwd: "/work", git_root: "work", summary: "bu
 
 const announcement = signAnnouncement(signer, { name: "agent", session, ts: TS });
 const bare = signAnnouncement(signer, { name: "\u00e4gent", session: { session_id: "s2" }, ts: TS });
+const lease = signWake(signer, "s1", { path: "inbox_socket", proven_at_ms: TS, until_ms: TS + 3_600_000 });
 const goodbye = signUnregister(signer, { session_id: "s1", ts: TS });
 const mail = signMessage(signer, { to: other.key, text: "hello \u{1f600}", ts: TS, msg_id: "m1" });
 const task = signMessage(signer, {
@@ -122,6 +124,13 @@ describePaper({
   bytes: ({ pubkey, session: { session_id }, ts }) => unregisterBytes(pubkey, session_id, ts),
 });
 describePaper({
+  what: "a lease of what wakes a session",
+  valid: [lease],
+  read: (value) => parse(wakeLeaseSchema, value),
+  verify: (value) => verifyWakeLease(value, announcement),
+  bytes: (value) => wakeLeaseBytes({ key: signer.key, session_id: session.session_id, ...value }),
+});
+describePaper({
   what: "a message",
   valid: [mail, task],
   read: (value) => parseMessage(value, DEFAULT_LIMITS),
@@ -132,7 +141,7 @@ describePaper({
 describe("a client's frame", () => {
   const to = `${other.key}#s1`;
   const frames = [
-    { t: "announce", announcement, public: bare },
+    { t: "announce", announcement, public: bare, wake: lease },
     { t: "ack", through: 3 },
     { t: "unregister", ts: TS, sig: goodbye.sig, goodbyes: [{ to, payload: mail }] },
   ].map((frame) => JSON.stringify(frame));

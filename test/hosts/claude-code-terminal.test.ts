@@ -2,12 +2,10 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { expect, inject, it, onTestFinished } from "vitest";
-import { startBus } from "../../scripts/local-bus.ts";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
 import { until } from "../client/session/support.ts";
-import { ModelStub } from "./model-stub.ts";
-import { INSTALL, LAUNCH, obedient, people, PLUGIN, programOf } from "./story.ts";
+import { CLAUDE_KEY, claudeEnv, INSTALL, LAUNCH, offline, people, PLUGIN, programOf, wakesOf } from "./story.ts";
 
 const claude = programOf("claude");
 /** Of util-linux: it gives a program a terminal. */
@@ -15,15 +13,10 @@ const hasTerminal = process.platform === "linux" && spawnSync("script", ["--vers
 if (claude === undefined || !hasTerminal)
   console.warn(`Claude Code or script(1) is not here, so nothing is tested at a terminal: ${INSTALL}`);
 
-const KEY = "sk-offline-0123456789abcdef";
+const stage = offline();
 
 it.skipIf(claude === undefined || !hasTerminal)("is woken by its Stop hook", { timeout: 90_000 }, async () => {
-  const bus = await startBus({ bundle: inject("bundle"), vars: { LOG: "faults" } });
-  const model = await ModelStub.start(obedient);
-  onTestFinished(async () => {
-    await model.stop();
-    await bus.stop();
-  });
+  const { bus, model } = stage;
   const { ann, bob } = await people(bus.url);
   // The plugin without the hook that would name the socket.
   const [plugin, project] = [join(bob.home, "plugin"), join(bob.home, "project")];
@@ -41,20 +34,10 @@ it.skipIf(claude === undefined || !hasTerminal)("is woken by its Stop hook", { t
     hasCompletedOnboarding: true,
     theme: "dark",
     projects: { [project]: { hasTrustDialogAccepted: true } },
-    customApiKeyResponses: { approved: [KEY.slice(-20)], rejected: [] },
+    customApiKeyResponses: { approved: [CLAUDE_KEY.slice(-20)], rejected: [] },
   };
   writeFileSync(join(bob.home, ".claude.json"), JSON.stringify(settled));
-  const env = {
-    HOME: bob.home,
-    PATH: `${dirname(process.execPath)}:${process.env["PATH"]}`,
-    TERM: "xterm-256color",
-    ANTHROPIC_BASE_URL: model.url,
-    ANTHROPIC_API_KEY: KEY,
-    DISABLE_AUTOUPDATER: "1",
-    ENABLE_TOOL_SEARCH: "false",
-    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
-    CLAUDE_CODE_MCP_ALLOWLIST_ENV: "1",
-  };
+  const env = { ...claudeEnv(model), HOME: bob.home, CLAUDE_CODE_MCP_ALLOWLIST_ENV: "1" };
   const command = `'${claude!}' --plugin-dir '${plugin}' --permission-mode default --allowedTools mcp__plugin_interlink_interlink`;
   const child = spawn("script", ["-qfec", command, "/dev/null"], { cwd: project, env, stdio: "pipe" });
   let screen = "";
@@ -78,6 +61,5 @@ it.skipIf(claude === undefined || !hasTerminal)("is woken by its Stop hook", { t
   await until(() => model.turns.some(({ isToolResult, text }) => isToolResult && text.includes("wake_path")), "whoami");
   await ann.ok("send_message", { to: "bob", text: "ping" });
   expect(await ann.mail(1)).toMatchObject([{ from: "bob", body: "pong" }]);
-  const woken = model.turns.filter(({ text }) => /\(wake [0-9a-f]{8}\)/.test(text));
-  expect(woken.map(({ text }) => text)).toEqual([expect.stringContaining("Stop hook")]);
+  expect(wakesOf(model)).toEqual([expect.stringContaining("Stop hook")]);
 });

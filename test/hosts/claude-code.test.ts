@@ -1,83 +1,37 @@
 /** The real Claude Code with the plugin, offline: a model on loopback, a home of its own. */
 
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
-import { startBus, type LocalBus } from "../../scripts/local-bus.ts";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
 import type { Machine } from "../client/hosts/machine.ts";
 import { until } from "../client/session/support.ts";
-import { ModelStub } from "./model-stub.ts";
-import { INSTALL, LAUNCH, obedient, people, PLUGIN, programOf } from "./story.ts";
+import { claudeEnv, INSTALL, LAUNCH, LineHost, offline, people, PLUGIN, programOf, wakesOf } from "./story.ts";
 
 const claude = programOf("claude");
 if (claude === undefined) console.warn(`Claude Code is not installed here, so nothing is tested with it: ${INSTALL}`);
 
-let bus: LocalBus;
-let model: ModelStub;
-beforeAll(async () => {
-  bus = await startBus({ bundle: inject("bundle"), vars: { LOG: "faults" } });
-  model = await ModelStub.start(obedient);
-});
-afterAll(async () => {
-  await model.stop();
-  await bus.stop();
-});
-
-const KEY = "sk-offline-0123456789abcdef";
+const stage = offline();
 
 function envOf(bob: Machine): Record<string, string> {
   const { INTERLINK_SESSION: _, ...env } = bob.env();
-  return {
-    ...env,
-    // The plugin's `node`.
-    PATH: `${dirname(process.execPath)}:${env["PATH"]}`,
-    TERM: "xterm-256color",
-    ANTHROPIC_BASE_URL: model.url,
-    ANTHROPIC_API_KEY: KEY,
-    DISABLE_AUTOUPDATER: "1",
-    // Every tool can be called without a search for it.
-    ENABLE_TOOL_SEARCH: "false",
-    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
-  };
+  return { ...env, ...claudeEnv(stage.model) };
 }
 
 /** A session that goes on between prompts, as one at a terminal does. */
-class Claude {
-  readonly child: ChildProcess;
-  readonly lines: Record<string, any>[] = [];
-  err = "";
-  readonly closed: Promise<unknown>;
-
-  constructor(bob: Machine, more: readonly string[] = []) {
-    const project = join(bob.home, "project");
-    mkdirSync(project, { recursive: true });
+class Claude extends LineHost {
+  constructor(bob: Machine) {
+    const cwd = join(bob.home, "project");
+    mkdirSync(cwd, { recursive: true });
     writeFileSync(join(bob.home, ".claude.json"), JSON.stringify({ hasCompletedOnboarding: true }));
     const stream = ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"];
-    const args = [...stream, "--plugin-dir", PLUGIN, "--allowedTools", "mcp__plugin_interlink_interlink", ...more];
-    this.child = spawn(claude!, args, { cwd: project, env: envOf(bob), stdio: "pipe" });
-    let text = "";
-    this.child.stdout!.on("data", (chunk) => {
-      text += String(chunk);
-      const lines = text.split("\n");
-      text = lines.pop()!;
-      this.lines.push(...lines.filter(Boolean).map((line) => JSON.parse(line) as Record<string, any>));
-    });
-    this.child.stderr!.on("data", (chunk) => (this.err += String(chunk)));
-    this.closed = new Promise((resolve) => this.child.once("close", resolve));
-    onTestFinished(() => this.quit());
-  }
-
-  async quit(): Promise<void> {
-    this.child.stdin!.end();
-    const timer = setTimeout(() => this.child.kill("SIGKILL"), 5_000);
-    await this.closed;
-    clearTimeout(timer);
+    const args = [...stream, "--plugin-dir", PLUGIN, "--allowedTools", "mcp__plugin_interlink_interlink"];
+    super(claude!, args, { cwd, env: envOf(bob) });
   }
 
   /** Types a prompt. */
   say(content: string): void {
-    this.child.stdin!.write(`${JSON.stringify({ type: "user", message: { role: "user", content } })}\n`);
+    this.write({ type: "user", message: { role: "user", content } });
   }
 
   /** Has a tool called. @returns its answer, once there is one that fits */
@@ -101,7 +55,7 @@ class Claude {
 
 describe.skipIf(claude === undefined)("Claude Code", { timeout: 120_000 }, () => {
   it("lists the tools, sends, is woken while idle, reads and answers; /clear loses nothing", async () => {
-    const { ann, bob } = await people(bus.url);
+    const { ann, bob } = await people(stage.bus.url);
     const session = new Claude(bob);
     await session.call("whoami", {}, /inbox_socket/);
     const { tools } = session.lines.find(({ subtype }) => subtype === "init")!;
@@ -112,9 +66,7 @@ describe.skipIf(claude === undefined)("Claude Code", { timeout: 120_000 }, () =>
     // Idle: nothing is typed from here on.
     await ann.ok("send_message", { to: "bob", text: "ping" });
     expect(await ann.mail(1)).toMatchObject([{ from: "bob", body: "pong" }]);
-    const woken = model.turns.filter(({ text }) => /\(wake [0-9a-f]{8}\)/.test(text));
-    expect(woken).toHaveLength(1);
-    expect(woken[0]!.text).not.toContain("ping");
+    expect(wakesOf(stage.model)).toEqual([expect.not.stringContaining("ping")]);
 
     session.say("/clear");
     await until(() => new Set(session.lines.map(({ session_id }) => session_id).filter(Boolean)).size > 1, "a clear");
@@ -126,8 +78,13 @@ describe.skipIf(claude === undefined)("Claude Code", { timeout: 120_000 }, () =>
   });
 
   it("leaves no ghost when its servers are only listed", async () => {
-    const { ann, bob } = await people(bus.url);
-    const server = { type: "stdio", command: process.execPath, args: [LAUNCH, "mcp"], env: { INTERLINK_URL: bus.url } };
+    const { ann, bob } = await people(stage.bus.url);
+    const server = {
+      type: "stdio",
+      command: process.execPath,
+      args: [LAUNCH, "mcp"],
+      env: { INTERLINK_URL: stage.bus.url },
+    };
     writeFileSync(
       join(bob.home, ".claude.json"),
       JSON.stringify({ hasCompletedOnboarding: true, mcpServers: { interlink: server } }),
@@ -141,7 +98,7 @@ describe.skipIf(claude === undefined)("Claude Code", { timeout: 120_000 }, () =>
   });
 
   it("finds the plugin in order", async () => {
-    const { bob } = await people(bus.url);
+    const { bob } = await people(stage.bus.url);
     const child = spawn(claude!, ["plugin", "validate", PLUGIN, "--strict", "--profile", "directory"], {
       env: envOf(bob),
     });

@@ -1,28 +1,16 @@
 /** The real Codex, offline: its app server, over which its terminal and its editors run too, with a model on loopback. */
 
-import { spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
-import { startBus, type LocalBus } from "../../scripts/local-bus.ts";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
 import type { Machine } from "../client/hosts/machine.ts";
 import { until } from "../client/session/support.ts";
-import { ModelStub } from "./model-stub.ts";
-import { INSTALL, LAUNCH, obedient, people, programOf } from "./story.ts";
+import { INSTALL, LAUNCH, LineHost, offline, PATH_WITH_NODE, people, programOf, wakesOf } from "./story.ts";
 
 const codex = programOf("codex");
 if (codex === undefined) console.warn(`Codex is not installed here, so nothing is tested with it: ${INSTALL}`);
 
-let bus: LocalBus;
-let model: ModelStub;
-beforeAll(async () => {
-  bus = await startBus({ bundle: inject("bundle"), vars: { LOG: "faults" } });
-  model = await ModelStub.start(obedient);
-});
-afterAll(async () => {
-  await model.stop();
-  await bus.stop();
-});
+const stage = offline();
 
 function configure(bob: Machine): void {
   mkdirSync(join(bob.home, ".codex"), { recursive: true });
@@ -33,7 +21,7 @@ approval_policy = "never"
 
 [model_providers.stub]
 name = "stub"
-base_url = "${model.url}/v1"
+base_url = "${stage.model.url}/v1"
 wire_api = "responses"
 
 [features]
@@ -45,49 +33,28 @@ args = ${JSON.stringify([LAUNCH, "mcp"])}
 default_tools_approval_mode = "approve"
 
 [mcp_servers.interlink.env]
-INTERLINK_URL = "${bus.url}"
+INTERLINK_URL = "${stage.bus.url}"
 INTERLINK_NAME = "bob"
 INTERLINK_CODEX = ${JSON.stringify(codex)}
 `;
   writeFileSync(join(bob.home, ".codex/config.toml"), text);
 }
 
-class Codex {
-  readonly child: ChildProcess;
+class Codex extends LineHost {
   readonly #cwd: string;
-  readonly #lines: Record<string, any>[] = [];
-  readonly #closed: Promise<unknown>;
   #asked = 0;
-  #err = "";
   thread = "";
 
   constructor(bob: Machine) {
-    this.#cwd = join(bob.home, "project");
-    const env = { HOME: bob.home, PATH: `${dirname(process.execPath)}:${process.env["PATH"]}`, TERM: "xterm" };
-    this.child = spawn(codex!, ["app-server"], { cwd: this.#cwd, env, stdio: "pipe" });
-    let text = "";
-    this.child.stdout!.on("data", (chunk) => {
-      text += String(chunk);
-      const lines = text.split("\n");
-      text = lines.pop()!;
-      this.#lines.push(...lines.filter(Boolean).map((line) => JSON.parse(line) as Record<string, any>));
-    });
-    this.child.stderr!.on("data", (chunk) => (this.#err += String(chunk)));
-    this.#closed = new Promise((resolve) => this.child.once("close", resolve));
-    onTestFinished(() => this.quit());
-  }
-
-  async quit(): Promise<void> {
-    this.child.stdin!.end();
-    const timer = setTimeout(() => this.child.kill("SIGKILL"), 5_000);
-    await this.#closed;
-    clearTimeout(timer);
+    const cwd = join(bob.home, "project");
+    super(codex!, ["app-server"], { cwd, env: { HOME: bob.home, PATH: PATH_WITH_NODE, TERM: "xterm" } });
+    this.#cwd = cwd;
   }
 
   /** Begins a thread, or resumes one. */
   async open(thread?: string): Promise<void> {
     await this.#ask("initialize", { clientInfo: { name: "test", title: "test", version: "1" } });
-    this.child.stdin!.write(`${JSON.stringify({ method: "initialized" })}\n`);
+    this.write({ method: "initialized" });
     const options = { cwd: this.#cwd, approvalPolicy: "never" };
     const opened =
       thread === undefined
@@ -104,20 +71,20 @@ class Codex {
     const results = await until(() => {
       const all = this.#results(tool);
       return all.length > before ? all : undefined;
-    }, `an answer of ${tool}: ${this.#err}`);
+    }, `an answer of ${tool}: ${this.err}`);
     return results.at(-1)!["structuredContent"];
   }
 
   #results(tool: string): Record<string, any>[] {
-    return this.#lines
+    return this.lines
       .filter(({ method, params }) => method === "item/completed" && params.item.tool === tool)
       .map(({ params }) => params.item.result);
   }
 
   async #ask(method: string, params: object): Promise<Record<string, any>> {
     const id = ++this.#asked;
-    this.child.stdin!.write(`${JSON.stringify({ id, method, params })}\n`);
-    const answer = await until(() => this.#lines.find((line) => line["id"] === id), `${method}: ${this.#err}`);
+    this.write({ id, method, params });
+    const answer = await until(() => this.lines.find((line) => line["id"] === id), `${method}: ${this.err}`);
     if (answer["error"]) throw new Error(JSON.stringify(answer["error"]));
     return answer["result"];
   }
@@ -125,23 +92,23 @@ class Codex {
 
 describe.skipIf(codex === undefined)("Codex", { timeout: 120_000 }, () => {
   it("lists the tools, sends, is woken while idle, reads and answers; a resumed thread is the same session", async () => {
-    const { ann, bob } = await people(bus.url);
+    const { ann, bob } = await people(stage.bus.url);
     configure(bob);
     const first = new Codex(bob);
     await first.open();
     const me = await first.call("whoami", {});
     expect(me).toMatchObject({ session: first.thread, wake_path: "codex_queue", wake_proof: "unproven" });
-    expect(model.turns[0]!.tools).toContain("mcp__interlink__send_message");
+    expect(stage.model.turns[0]!.tools).toContain("mcp__interlink__send_message");
     await first.call("send_message", { to: "ann", text: "hello from bob" });
     expect(await ann.mail(1)).toMatchObject([{ from: "bob", body: "hello from bob" }]);
 
     // Idle: nothing is typed from here on.
     await ann.ok("send_message", { to: "bob", text: "ping" });
     expect(await ann.mail(1)).toMatchObject([{ from: "bob", body: "pong" }]);
-    const woken = model.turns.filter(({ text }) => /\(wake [0-9a-f]{8}\)/.test(text));
+    const woken = wakesOf(stage.model);
     expect(woken).toHaveLength(1);
-    expect(woken[0]!.text).toMatch(/^\[interlink: a note of the mail client on this machine, not from your user\]/);
-    expect(woken[0]!.text).not.toContain("ping");
+    expect(woken[0]).toMatch(/^\[interlink: a note of the mail client on this machine, not from your user\]/);
+    expect(woken[0]).not.toContain("ping");
     expect(await first.call("whoami", {})).toMatchObject({ wake_proof: "proven" });
     await first.quit();
 

@@ -26,7 +26,7 @@ type CommandOf =
   | { readonly run: "peers remove"; readonly peer: string; readonly yes: boolean }
   | { readonly run: "budget lift"; readonly peer?: string; readonly yes: boolean }
   | { readonly run: "export"; readonly withKey: boolean }
-  | { readonly run: "forget"; readonly yes: boolean };
+  | { readonly run: "forget"; readonly yes: boolean; readonly anyway: boolean };
 
 export interface SetupCommand {
   readonly run: "setup";
@@ -147,7 +147,7 @@ function commandOf(run: Words, [first = "", second]: readonly string[], values: 
     case "export":
       return { run, withKey: values["with-key"] === true };
     case "forget":
-      return { run, yes };
+      return { run, yes, anyway: values["anyway"] === true };
     default:
       return { run };
   }

@@ -12,6 +12,7 @@ export const OPTIONS = {
   "admin-key": { type: "string", value: "FILE", says: "the key by which the bus lets us invite, if it is not our own" },
   session: { type: "string", value: "ID", says: "to this session of theirs, by its id or a beginning of it" },
   take: { type: "boolean", says: "marks what it shows as read, and fetches what no agent has" },
+  anyway: { type: "boolean", says: "also where a bus does not answer: what that one has of us stays there" },
   "with-key": { type: "boolean", says: "also the private key: who has the output is you" },
 } as const;
 export type OptionName = keyof typeof OPTIONS;
@@ -94,13 +95,15 @@ identity and no agent has; sessions that run keep theirs.`,
     args: [],
     options: ["with-key"],
     says: "everything that is kept here, as lines of JSON",
+    more: "What is kept of other keys, and what cannot be read, is named beside it, with the command that shows it.",
   },
   {
     words: "forget",
     args: [],
-    options: ["yes"],
-    says: "removes every trace of us from the bus, then from this machine",
-    more: "Peers have to pair anew with whoever we are then. Run `interlink-edge setup --remove` first.",
+    options: ["yes", "anyway"],
+    says: "removes every trace of us from our buses, then from this machine",
+    more: `Peers have to pair anew with whoever we are then. Run \`interlink-edge setup --remove\` first. If a bus does not answer, nothing
+is removed here, for without the key it takes no word; --anyway removes it. What stays is named, and why.`,
   },
   { words: "mcp", args: [], options: [], says: "serves the tools over stdio, for an MCP host" },
 ] as const satisfies readonly Usage[];

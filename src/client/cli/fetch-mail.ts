@@ -11,6 +11,7 @@ import { BATCH_MAX, DEFAULT_LIMITS } from "../../protocol/constants.ts";
 import { isOk } from "../bus/outcome.ts";
 import { readGoodbye } from "../session/goodbye.ts";
 import { openPairing } from "../state/open-pairing.ts";
+import { keepOwner } from "../state/owner.ts";
 import type { PairingStore } from "../state/pairing-store.ts";
 import { sessionStatePath } from "../state/paths.ts";
 import { openState, type State } from "../state/store.ts";
@@ -46,6 +47,7 @@ export async function fetchMail(desk: Desk, asker: Asker): Promise<ExitCode> {
   });
   if ("refusal" in opened) return refuse(terminal, wordsOfState(opened), opened.refusal);
   const { state } = opened;
+  keepOwner(state.meta, { key: me, session: CLI_SESSION });
   const paired = openPairing({ directory, me, nowMs, uid });
   if ("refusal" in paired) {
     state.close();

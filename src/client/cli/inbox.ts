@@ -4,7 +4,7 @@ import process from "node:process";
 import { parseSessionId } from "../../protocol/address.ts";
 import { escapeInvisible } from "../../protocol/text.ts";
 import type { InboxMessage } from "../state/inbox.ts";
-import { isRunning, lookInto, sessionFiles, type SessionFile } from "../state/session-files.ts";
+import { isRunning, lookInto, sessionFilesHere, type SessionFile } from "../state/session-files.ts";
 import { openState } from "../state/store.ts";
 import { ageOf } from "../tools/ages.ts";
 import { isoOf } from "../tools/escape.ts";
@@ -13,6 +13,7 @@ import type { CommandRun } from "./command-line.ts";
 import type { Asker } from "./asker.ts";
 import { askerOf, type Desk } from "./desk.ts";
 import { CLI_SESSION, fetchMail } from "./fetch-mail.ts";
+import { furtherBus, leftOut, linesOfLeftOut, wordsOfPassedOver } from "./left-out.ts";
 import { report, type ExitCode } from "./terminal.ts";
 
 /** More than a person reads at once; the rest is shown the next time. */
@@ -28,21 +29,24 @@ export async function showInbox(desk: Desk, { take }: CommandRun<"inbox">): Prom
   const asker = askerOf(desk);
   if (typeof asker === "number") return asker;
   const exit = take ? await fetchMail(desk, asker) : 0;
-  const waiting = sessionFiles(stateDirectory, me).map((file): Waiting => {
+  const here = sessionFilesHere(stateDirectory, me);
+  let passedOver = 0;
+  const waiting = here.ours.map((file): Waiting => {
     // A session that runs shows its mail to its own model, and once.
     const isTaken = take && !isRunning(file);
-    return {
-      file,
-      messages: (isTaken ? takeOf(file) : undefined) ?? lookInto(file, ({ inbox }) => inbox.unread(SHOWN_MAX)) ?? [],
-    };
+    const messages = (isTaken ? takeOf(file) : undefined) ?? lookInto(file, ({ inbox }) => inbox.unread(SHOWN_MAX));
+    if (messages === undefined) passedOver++;
+    return { file, messages: messages ?? [] };
   });
-  const all = waiting.flatMap(({ file, messages }) => messages.map((message) => ({ session: file.session, message })));
+  const all = waiting.flatMap(({ file, messages }) => messages.map((message) => ({ file, message })));
   report(
     terminal,
     { messages: all.map((each) => saidOf(asker, each)) },
     all.flatMap((each) => linesOf(asker, each)),
   );
   if (all.length === 0) terminal.err("Nothing unread here.");
+  if (passedOver > 0) terminal.err(wordsOfPassedOver(passedOver));
+  for (const line of linesOfLeftOut(leftOut(desk, here), "inbox")) terminal.err(line);
   if (!take) terminal.err("What no agent has fetched yet is on the bus: `interlink-edge inbox --take` fetches it.");
   return exit;
 }
@@ -61,11 +65,11 @@ function takeOf({ path }: SessionFile): readonly InboxMessage[] | undefined {
 }
 
 interface Shown {
-  readonly session: string;
+  readonly file: SessionFile;
   readonly message: InboxMessage;
 }
 
-function saidOf({ addressing }: Asker, { session, message }: Shown): object {
+function saidOf({ addressing }: Asker, { file, message }: Shown): object {
   const { from, msg_id, text, task_id, status, in_reply_to, received_at_ms } = message;
   const { petname, fingerprint } = addressing.ref(from);
   const about = { ...(task_id && { task_id }), ...(status && { status }), ...(in_reply_to && { in_reply_to }) };
@@ -73,7 +77,8 @@ function saidOf({ addressing }: Asker, { session, message }: Shown): object {
     from: petname,
     key: from,
     fingerprint,
-    inbox: session,
+    inbox: file.session,
+    ...furtherBus(file),
     msg_id,
     ...about,
     received: isoOf(received_at_ms),
@@ -81,9 +86,12 @@ function saidOf({ addressing }: Asker, { session, message }: Shown): object {
   };
 }
 
-function linesOf({ addressing }: Asker, { session, message }: Shown): string[] {
+function linesOf({ addressing }: Asker, { file, message }: Shown): string[] {
+  const { session } = file;
   const inbox = parseSessionId(session) === CLI_SESSION ? "" : `, for session ${session}`;
-  const head = `${nameOf(addressing.ref(message.from))}, ${ageOf(Date.now() - message.received_at_ms)}${inbox}:`;
+  const { bus } = furtherBus(file);
+  const there = bus === undefined ? "" : ` on ${bus}`;
+  const head = `${nameOf(addressing.ref(message.from))}, ${ageOf(Date.now() - message.received_at_ms)}${inbox}${there}:`;
   // Indented, so that no line of theirs reads as one of ours.
   return [head, ...message.text.split(/\r?\n/).map((line) => `    ${escapeInvisible(line)}`)];
 }

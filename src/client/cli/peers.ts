@@ -6,7 +6,7 @@ import { questionFor } from "../tools/render-trust.ts";
 import { chooseKey } from "../trust/key-choice.ts";
 import { unknownPetname } from "../trust/peer-book.ts";
 import type { PeersFile } from "../trust/peers.ts";
-import type { PetnameWarning } from "../trust/petname.ts";
+import { skeletonOf, type PetnameWarning } from "../trust/petname.ts";
 import { attest, refuse, report, type ExitCode, type Terminal } from "./terminal.ts";
 import { complaint, wordsOfPeers } from "./words.ts";
 
@@ -23,6 +23,9 @@ export function listPeers({ terminal, peers }: PeersDesk): ExitCode {
   report(terminal, { peers: peersShown }, lines);
   for (const { name, why } of book.skipped)
     terminal.err(complaint(`the entry ${quoted(name)} of the peers file admits nobody (${why})`));
+  // Whoever adds one by a command is told then; whoever writes the file is told here.
+  for (const alike of Map.groupBy(book.keys.keys(), skeletonOf).values())
+    if (alike.length > 1) terminal.err(`These names look alike: ${alike.map(quoted).join(", ")}.`);
   if (book.keys.size === 0) terminal.err("No peers.");
   return 0;
 }

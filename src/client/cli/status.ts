@@ -7,13 +7,14 @@ import { isOk } from "../bus/outcome.ts";
 import { leftOf, spentOn } from "../session/loop-guard.ts";
 import { openBudget } from "../state/budget-file.ts";
 import { openPairing } from "../state/open-pairing.ts";
-import { isRunning, lookInto, sessionFiles } from "../state/session-files.ts";
+import { isRunning, lookInto, sessionFilesHere, type SessionFile } from "../state/session-files.ts";
 import { ageOf } from "../tools/ages.ts";
 import { quoted } from "../tools/escape.ts";
 import { counted } from "../tools/render.ts";
 import { wordsOfOutcome } from "./asker.ts";
 import { askerOf, type Desk } from "./desk.ts";
 import { hostStandings, type HostStanding } from "./host-standing.ts";
+import { furtherBus, leftOut, linesOfLeftOut, wordsOfPassedOver } from "./left-out.ts";
 import { NO_RECORD, readRecord, recordPath } from "./setup-record.ts";
 import { report, table, type ExitCode } from "./terminal.ts";
 import { wakesOf, wordsOfWakes } from "./wakes-here.ts";
@@ -30,7 +31,9 @@ export async function showStatus(desk: Desk): Promise<ExitCode> {
   const asker = askerOf(desk);
   if (typeof asker === "number") return asker;
   const [bus, wakes] = await Promise.all([busOf(desk, asker), wakesOf(desk)]);
-  const sessions = localSessions(desk);
+  const here = sessionFilesHere(desk.stateDirectory, me);
+  const sessions = here.ours.flatMap((file) => localSession(file) ?? []);
+  const apart = leftOut(desk, here);
   const found = readRecord(recordPath(keyPath));
   const record = "refused" in found ? NO_RECORD : found;
   const hosts = hostStandings(machine, settings, record).map(({ host, path, state }) => ({
@@ -57,6 +60,7 @@ export async function showStatus(desk: Desk): Promise<ExitCode> {
     pending,
     budget_spent_on: spent,
     sessions,
+    left_out: { ...apart, unreadable: here.ours.length - sessions.length },
     wake: wakes,
     hosts,
   };
@@ -74,6 +78,8 @@ export async function showStatus(desk: Desk): Promise<ExitCode> {
     ...hosts.map(({ title, state }) => [title, HOST_WORDS[state]]),
   ]);
   report(terminal, said, lines);
+  if (said.left_out.unreadable > 0) terminal.err(wordsOfPassedOver(said.left_out.unreadable));
+  for (const line of linesOfLeftOut(apart, "status")) terminal.err(line);
   return 0;
 }
 
@@ -88,14 +94,12 @@ async function busOf({ me }: Desk, { http, url }: Exclude<ReturnType<typeof aske
   return { origin, sessions };
 }
 
-function localSessions({ stateDirectory, me }: Desk) {
-  return sessionFiles(stateDirectory, me).flatMap((file) => {
-    const counts = lookInto(file, ({ inbox, outbox }) => ({
-      unread: inbox.unreadCount(),
-      pending: outbox.pendingCount(),
-    }));
-    return counts === undefined ? [] : [{ session: file.session, is_running: isRunning(file), ...counts }];
-  });
+function localSession(file: SessionFile) {
+  const counts = lookInto(file, ({ inbox, outbox }) => ({
+    unread: inbox.unreadCount(),
+    pending: outbox.pendingCount(),
+  }));
+  return counts && { session: file.session, ...furtherBus(file), is_running: isRunning(file), ...counts };
 }
 
 function countsOf({ stateDirectory, me, nowMs }: Desk): { readonly knocks: number; readonly spent: number } {

@@ -10,7 +10,7 @@ import type { KeyChoice } from "../trust/key-choice.ts";
 import type { PeerRefusal } from "../trust/peer-book.ts";
 import type { PeersFileRefusal } from "../trust/peers.ts";
 import type { FileRefusal } from "../trust/private-file.ts";
-import { escapeMarkup, quoted } from "../tools/escape.ts";
+import { cutEscaped, escapeMarkup, quoted } from "../tools/escape.ts";
 import type { RecordRefusal } from "./setup-record.ts";
 
 const FILES: Readonly<Record<FileRefusal["refused"], string>> = {
@@ -32,7 +32,16 @@ export function wordsOfFile(refusal: IdentityRefusal | PeersFileRefusal | LockRe
     return `${path} holds no key; a copy from a backup is better than a new identity, which no peer knows${mend}`;
   if (refused === "bad_setup_file") return `${path} is not what setup has written${mend}`;
   if (refused === "bad_peers_file") return `${path} is not a JSON object${mend}`;
+  if (refused === "repeated_name") return `${path} has ${wordsOfPlace(refusal.at)} twice${mend}`;
   return `${path} ${FILES[refused]}${mend}`;
+}
+
+/** Nobody checked how long one is. */
+const KEY_SHOWN_BYTES = 128;
+
+/** A key within objects, the outermost first. */
+function wordsOfPlace(at: readonly string[]): string {
+  return at.map((key) => quoted(cutEscaped(key, KEY_SHOWN_BYTES))).join(" / ");
 }
 
 /** A change of the peers. */
@@ -97,6 +106,8 @@ const BUSES: Readonly<Record<string, string>> = {
   not_an_object: "is not an object of objects",
   too_many: "names too many buses",
   bad_name: "has a name that is not 1 to 64 bytes of visible text, or that reads as an address",
+  repeated_name: "has a name twice",
+  repeated_field: "has a field twice",
   unknown_field: "has a field that is none of url, key and profile",
   bad_key_path: "has a key that is no path",
   bad_profile: "has a profile that is neither public nor private",
@@ -106,8 +117,9 @@ const BUSES: Readonly<Record<string, string>> = {
 /** The file in which the user names buses. */
 function wordsOfBuses(refusal: BusesFileRefusal): string {
   if (refusal.refused !== "bad_buses_file") return wordsOfFile(refusal);
-  const { path, why, entry } = refusal;
-  const where = entry === undefined ? "" : ` (${quoted(entry)})`;
+  const { path, why } = refusal;
+  const at = [refusal.entry, refusal.field].filter((each) => each !== undefined);
+  const where = at.length === 0 ? "" : ` (${wordsOfPlace(at)})`;
   return `${path} ${BUSES[why] ?? `has an address that is no bus's (${why})`}${where}`;
 }
 

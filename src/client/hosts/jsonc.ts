@@ -1,17 +1,18 @@
 /**
  * PURE. JSON as hosts' configuration has it, with comments and commas before a closing brace: read with the place of
- * each member, so that one can be put in or taken out and every other byte stays.
+ * each member, so that one can be put in or taken out and every other byte stays, and a key that stands twice is seen.
  *
  * Our own, because an editor that formats what it touches can not put back what was there; from a library nothing but
  * the places would be used.
  */
 
-/** A value and where it stands; `members` of an object, in order, with repeated keys. */
+/** A value and where it stands; `members` of an object, in order, with repeated keys; `items` of a list. */
 export interface JsonNode {
   readonly start: number;
   readonly end: number;
   readonly value: unknown;
   readonly members?: readonly JsonMember[];
+  readonly items?: readonly JsonNode[];
 }
 
 export interface JsonMember {
@@ -46,6 +47,29 @@ export function parseJsonc(text: string): JsonNode | "blank" | undefined {
 export function memberOf({ members = [] }: JsonNode, key: string): JsonMember | "repeated" | undefined {
   const [first, second] = members.filter((member) => member.key === key);
   return second ? "repeated" : first;
+}
+
+/**
+ * The way to a key that one object of a text has twice, the outermost first: `JSON.parse` takes the last in silence, and
+ * whoever wrote the first believes in that one. Undefined also where the text is no JSON.
+ */
+export function repeatedKey(text: string): readonly string[] | undefined {
+  const root = parseJsonc(text);
+  return root === undefined || root === "blank" ? undefined : repeatedIn(root);
+}
+
+function repeatedIn({ members = [], items = [] }: JsonNode): readonly string[] | undefined {
+  const seen = new Set<string>();
+  for (const { key } of members) {
+    if (seen.has(key)) return [key];
+    seen.add(key);
+  }
+  const inside = [...members.map(({ key, node }) => ({ at: key, node })), ...items.map((node, at) => ({ at, node }))];
+  for (const { at, node } of inside) {
+    const found = repeatedIn(node);
+    if (found) return [String(at), ...found];
+  }
+  return undefined;
 }
 
 const NOT_JSON = new Error("no JSON");
@@ -102,12 +126,12 @@ class Reader {
 
   #array(depth: number): JsonNode {
     const start = this.#at++;
-    const value: unknown[] = [];
+    const items: JsonNode[] = [];
     for (let isNext = true; ;) {
       this.#skip();
-      if (this.#takes("]")) return { start, end: this.#at, value };
+      if (this.#takes("]")) return { start, end: this.#at, value: items.map(({ value }) => value), items };
       if (!isNext) throw NOT_JSON;
-      value.push(this.#value(depth + 1).value);
+      items.push(this.#value(depth + 1));
       this.#skip();
       isNext = this.#takes(",");
     }

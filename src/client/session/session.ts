@@ -11,6 +11,7 @@ import { systemTimers, type Timers } from "../bus/timers.ts";
 import { openBudget } from "../state/budget-file.ts";
 import { adoptFormerOf } from "../state/former-pairing.ts";
 import { openPairing } from "../state/open-pairing.ts";
+import { keepOwner } from "../state/owner.ts";
 import { sessionStatePath } from "../state/paths.ts";
 import { openState, type StateRefusal } from "../state/store.ts";
 import { readBusUrls } from "../trust/buses-file.ts";
@@ -20,6 +21,7 @@ import type { Agent } from "./agent.ts";
 import type { Incident } from "./notices.ts";
 import { Session } from "./running-session.ts";
 import { settleHanded, type Witness } from "./settle-handed.ts";
+import { addUntold } from "./untold.ts";
 
 export type { Session };
 
@@ -103,6 +105,8 @@ export async function openSession(options: SessionOptions): Promise<Session | Se
     return { refused: "state", why: kept };
   }
   const { state, setAside } = kept;
+  const { filesOf } = options;
+  keepOwner(state.meta, { key: identity.key, session, ...(filesOf !== undefined && { bus: filesOf }) });
   adoptFormerOf(pairing, state.meta, nowMs);
 
   const incidents: Incident[] = [];
@@ -110,7 +114,7 @@ export async function openSession(options: SessionOptions): Promise<Session | Se
   for (const aside of [setAside, spent.setAside, paired.setAside])
     if (aside !== undefined) incidents.push({ what: "set_aside", path: aside });
   // Told once, and shown by the history from now on.
-  const unconfirmed = state.transaction(() => settleHanded(state.inbox, options.witness));
+  const unconfirmed = state.transaction(() => addUntold(state.meta, settleHanded(state, options.witness)));
   if (unconfirmed > 0) incidents.push({ what: "unconfirmed", count: unconfirmed });
 
   return new Session({

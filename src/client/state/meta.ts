@@ -25,6 +25,12 @@ export class MetaTable {
     return this.get(`generation:${bus}`);
   }
 
+  /** The buses that ever told one: those that have known us. */
+  buses(): string[] {
+    const rows = this.#database.all<{ name: string }>("SELECT name FROM meta WHERE name GLOB 'generation:*'");
+    return rows.map(({ name }) => name.slice("generation:".length));
+  }
+
   setGeneration(bus: string, generation: string): void {
     this.set(`generation:${bus}`, generation);
   }

@@ -32,10 +32,15 @@ export function budgetPath(directory: string, key: Key): string {
   return join(directory, `budget.${digestOf(key)}.db`);
 }
 
+/** The session's id, or its beginning, in the name of its file; undefined: it is none. */
+export function sessionShown(name: string): SessionId | undefined {
+  const [, shown] = /^([A-Za-z0-9_-]{1,40})-[0-9a-f]{16}\.db$/.exec(name) ?? [];
+  return shown === undefined ? undefined : parseSessionId(shown);
+}
+
 /** True if a file may be that of a session of this key: where its name has the whole id, it is one. */
 export function isSessionFile(name: string, key: Key): boolean {
-  const [, shown] = /^([A-Za-z0-9_-]{1,40})-[0-9a-f]{16}\.db$/.exec(name) ?? [];
-  const session = shown === undefined ? undefined : parseSessionId(shown);
+  const session = sessionShown(name);
   if (session === undefined) return false;
   return session.length === SESSION_SHOWN_CHARS || sessionStatePath("", key, session) === name;
 }

@@ -11,6 +11,7 @@ import { isAbsolute, join, dirname } from "node:path";
 import * as z from "zod/mini";
 import { isName } from "../../protocol/schema.ts";
 import { parseBusUrl, type BusUrl, type BusUrlRefusalCode } from "../bus/bus-url.ts";
+import { repeatedKey } from "../hosts/jsonc.ts";
 import { OTHERS_MAY_NOT, quote, readPrivateFile, type FileRefusal } from "./private-file.ts";
 
 /** Origins of one bus, for redundancy. Each costs a socket and a roster look at every send. */
@@ -33,13 +34,14 @@ export interface NamedBus {
 
 export type BusesFileRefusal =
   | FileRefusal
-  /** `why` is a stable code; `entry` the name that has the fault, the user's own word. */
+  /** `why` is a stable code; `entry` the name that has the fault, the user's own word, and `field` a field of it. */
   | {
       readonly refused: "bad_buses_file";
       readonly path: string;
       readonly mend: string;
       readonly why: string;
       readonly entry?: string;
+      readonly field?: string;
     };
 
 // Strict: a mistyped `key` that is passed over would show the usual identity where another was wanted.
@@ -56,12 +58,13 @@ export function readBuses(path: string): ReadonlyMap<string, NamedBus> | BusesFi
   const file = readPrivateFile(path, { forbiddenMode: OTHERS_MAY_NOT.write, maxBytes: FILE_MAX_BYTES });
   if (file === undefined) return new Map();
   if ("refused" in file) return file;
-  const bad = (why: string, entry?: string): BusesFileRefusal => ({
+  const bad = (why: string, entry?: string, field?: string): BusesFileRefusal => ({
     refused: "bad_buses_file",
     path,
     mend: `cat ${quote(path)}`,
     why,
     ...(entry !== undefined && { entry }),
+    ...(field !== undefined && { field }),
   });
   let value: unknown;
   try {
@@ -73,13 +76,16 @@ export function readBuses(path: string): ReadonlyMap<string, NamedBus> | BusesFi
   const entries = Object.entries(value);
   if (entries.length > NAMED_BUSES_MAX) return bad("too_many");
   const buses = new Map<string, NamedBus>();
-  for (const [name, entry] of entries) {
+  for (const [name, value] of entries) {
     // A name that reads as an address would hide which of the two is meant.
     if (!isName(name) || name.includes("://") || name.includes(",")) return bad("bad_name");
-    const bus = readEntry(name, entry, dirname(path));
+    const bus = readEntry(name, value, dirname(path));
     if (typeof bus === "string") return bad(bus, name);
     buses.set(name, bus);
   }
+  // Last, when what it names is known to be a name and a field.
+  const [entry, field] = repeatedKey(file.text) ?? [];
+  if (entry !== undefined) return bad(field === undefined ? "repeated_name" : "repeated_field", entry, field);
   return buses;
 }
 

@@ -9,6 +9,7 @@ import { parseKey, type Key } from "../../protocol/address.ts";
 import { CONTACTS_MAX } from "../../protocol/constants.ts";
 import { parseJsonText, type JsonObject } from "../../protocol/json.ts";
 import { isRefusal } from "../../protocol/refusal.ts";
+import { repeatedKey } from "../hosts/jsonc.ts";
 import { nearNames, refusePetname, warnOf, type PetnameWarning } from "./petname.ts";
 
 /** An entry that admits nobody. It stays in the file, and the rest of the file counts. */
@@ -53,10 +54,12 @@ export interface PeerChange {
   readonly warning?: PetnameWarning;
 }
 
-/** The text is no JSON object. */
-export interface BadPeers {
-  readonly refused: "bad_peers_file";
-}
+/** Why the text is no peer book. */
+export type BadPeers =
+  /** It is no JSON object. */
+  | { readonly refused: "bad_peers_file" }
+  /** One object has a key twice: which of the two was meant, only a person knows. `at` leads to it, unchecked as `name`. */
+  | { readonly refused: "repeated_name"; readonly at: readonly string[] };
 
 /**
  * Reads the file's text. One bad entry does not lock out the others: it admits nobody and is told.
@@ -65,6 +68,8 @@ export interface BadPeers {
 export function parsePeers(text: string, me: Key): PeerBook | BadPeers {
   const parsed = parseJsonText(text);
   if (isRefusal(parsed)) return { refused: "bad_peers_file" };
+  const at = repeatedKey(text);
+  if (at) return { refused: "repeated_name", at };
   return bookOf(new Map(Object.entries(parsed.object)), me);
 }
 

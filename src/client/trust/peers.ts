@@ -15,6 +15,7 @@ import {
   removePeer,
   renamePeer,
   unknownPetname,
+  type BadPeers,
   type PeerBook,
   type PeerChange,
   type PeerRefusal,
@@ -33,9 +34,7 @@ import {
  * The file cannot be used. Nobody is admitted then, and nobody dropped either: mail stays on the bus until it is
  * mended. `mend` shows or repairs it.
  */
-export type PeersFileRefusal =
-  | FileRefusal
-  | { readonly refused: "bad_peers_file"; readonly path: string; readonly mend: string };
+export type PeersFileRefusal = FileRefusal | (BadPeers & { readonly path: string; readonly mend: string });
 
 /** A change was made, or this is why not. */
 export type PeersOutcome<Change> = Change | PeerRefusal | PeersFileRefusal | LockRefusal;

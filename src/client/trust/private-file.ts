@@ -10,12 +10,14 @@ import { randomBytes } from "node:crypto";
 import {
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   fsyncSync,
   linkSync,
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -192,6 +194,17 @@ export function replacePrivateFile(path: string, text: string): void {
     throw error;
   }
   syncDirectory(dirname(path));
+}
+
+/** Half-written texts of a file, as a process leaves them that is killed over it; of a key they hold the key. */
+export function temporariesOf(path: string): string[] {
+  const [folder, before] = [dirname(path), `.${basename(path)}.`];
+  const isOne = (name: string) => name.startsWith(before) && /^[0-9a-f]{16}\.tmp$/.test(name.slice(before.length));
+  return existsSync(folder)
+    ? readdirSync(folder)
+        .filter(isOne)
+        .map((name) => join(folder, name))
+    : [];
 }
 
 /** In the same folder, since a name moves in one step only within a file system. */

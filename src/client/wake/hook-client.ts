@@ -1,6 +1,7 @@
 /** A hook's end: it asks the agent of its session, and gives up at once where there is none. */
 
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
+import { dial } from "./dial.ts";
 import { addressesOf, type HookPlace, type HostNames } from "./hook-address.ts";
 import { LINE_MAX_CHARS, readAnswer, type HookAnswer, type HookRequest } from "./hook-line.ts";
 
@@ -18,8 +19,9 @@ export interface Talk {
 /** @returns undefined: no agent of this session answers */
 export async function askAgent(place: HookPlace, names: HostNames, request: HookRequest): Promise<Talk | undefined> {
   for (const address of addressesOf(place, names)) {
-    const socket = await open(address);
+    const socket = await dial(address, ANSWER_MAX_MS);
     if (!socket) continue;
+    socket.setEncoding("utf8");
     socket.write(`${JSON.stringify({ ...request, secret: place.secret })}\n`);
     const next = answersOf(socket);
     const first = await Promise.race([next(), timeout(ANSWER_MAX_MS)]);
@@ -28,16 +30,6 @@ export async function askAgent(place: HookPlace, names: HostNames, request: Hook
     return undefined;
   }
   return undefined;
-}
-
-async function open(address: string): Promise<Socket | undefined> {
-  return new Promise((resolve) => {
-    const socket = connect(address);
-    socket.setEncoding("utf8");
-    socket.once("connect", () => resolve(socket));
-    socket.once("error", () => resolve(undefined));
-    void timeout(ANSWER_MAX_MS).then(() => resolve(undefined));
-  });
 }
 
 function answersOf(socket: Socket): () => Promise<HookAnswer | undefined> {

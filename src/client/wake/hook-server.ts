@@ -1,8 +1,9 @@
 /** The agent's end of what hooks ask: bounded in lines, in connections and in time, so that no hook can hold it up. */
 
-import { chmodSync, rmSync } from "node:fs";
+import { chmodSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import type { Log } from "../tools/tool.ts";
+import { removeName, stampOf } from "./dial.ts";
 import { addressesOf, type HookPlace, type HostNames } from "./hook-address.ts";
 import { LINE_MAX_CHARS, readRequest, type HookAnswer, type HookRequest } from "./hook-line.ts";
 
@@ -63,8 +64,13 @@ export class HookServer {
 
   /** A killed process leaves its socket behind; nobody answers there. */
   async #replace(server: Server, address: string): Promise<boolean> {
-    if (this.#place.platform === "win32" || (await isAnswered(address))) return false;
-    rmSync(address, { force: true });
+    if (this.#place.platform === "win32") return false;
+    const found = stampOf(address);
+    if (found) {
+      if (!(await isRefused(address))) return false;
+      removeName(address, found);
+    }
+    // Whoever was quicker has it, and keeps it.
     return tryListen(server, address);
   }
 
@@ -119,13 +125,14 @@ async function tryListen(server: Server, address: string): Promise<boolean> {
   });
 }
 
-async function isAnswered(address: string): Promise<boolean> {
+/** True if nobody listens; one that is too busy to take us does. */
+async function isRefused(address: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(address);
     socket.once("connect", () => {
       socket.destroy();
-      resolve(true);
+      resolve(false);
     });
-    socket.once("error", () => resolve(false));
+    socket.once("error", (fault: NodeJS.ErrnoException) => resolve(fault.code === "ECONNREFUSED"));
   });
 }

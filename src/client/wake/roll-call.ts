@@ -1,14 +1,14 @@
 /** Every agent of this user that listens for hooks, each asked how it is woken: all at once, so that none holds the others up. */
 
 import { lstatSync, readdirSync } from "node:fs";
-import { connect } from "node:net";
 import { join } from "node:path";
+import { dial } from "./dial.ts";
 import { hookPlace, type HookPlace } from "./hook-address.ts";
 import { ANSWER_MAX_MS } from "./hook-client.ts";
 import { LINE_MAX_CHARS, readAnswer } from "./hook-line.ts";
 import type { AgentStanding } from "./standing.ts";
 
-/** An agent has a handful of names, and killed ones leave theirs behind: the newest are tried. */
+/** An agent has a handful of names, and killed ones leave theirs behind: the newest are tried, and the dead ones go with it. */
 const ADDRESSES_MAX = 512;
 
 /**
@@ -42,9 +42,10 @@ function look(directory: string, platform: NodeJS.Platform): { readonly place?: 
 
 /** @returns undefined: nobody is there, or it hangs, is of another version, or says what is none */
 async function ask(address: string, secret: string): Promise<AgentStanding | undefined> {
+  const socket = await dial(address, ANSWER_MAX_MS);
+  if (!socket) return undefined;
   return new Promise((resolve) => {
     let text = "";
-    const socket = connect(address);
     const over = (answer?: AgentStanding) => {
       clearTimeout(timer);
       socket.destroy();
@@ -52,7 +53,7 @@ async function ask(address: string, secret: string): Promise<AgentStanding | und
     };
     const timer = setTimeout(over, ANSWER_MAX_MS);
     socket.setEncoding("utf8");
-    socket.once("connect", () => socket.write(`${JSON.stringify({ ask: "standing", secret })}\n`));
+    socket.write(`${JSON.stringify({ ask: "standing", secret })}\n`);
     socket.on("data", (chunk: string) => {
       text += chunk;
       const end = text.indexOf("\n");

@@ -1,7 +1,7 @@
 /** Which session of ours a host's thread has, kept across its processes: a file a thread, so that none waits for another. */
 
 import { createHash } from "node:crypto";
-import { readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseSessionId, type SessionId } from "../../protocol/address.ts";
 import { ensurePrivateDirectory, OTHERS_MAY_NOT, readPrivateFile, replacePrivateFile } from "../trust/private-file.ts";
@@ -20,12 +20,7 @@ export class Threads {
 
   /** The session that was kept for a thread. What cannot be read is not kept: the thread gets its own. */
   sessionOf(thread: string): SessionId | undefined {
-    try {
-      const file = readPrivateFile(this.#path(thread), { forbiddenMode: OTHERS_MAY_NOT.write, maxBytes: MAX_BYTES });
-      return file && "text" in file ? parseSessionId(file.text.trim()) : undefined;
-    } catch {
-      return undefined;
-    }
+    return readSession(this.#path(thread));
   }
 
   /** @throws what the disk says */
@@ -39,6 +34,13 @@ export class Threads {
     }
   }
 
+  /** The files of the threads whose session is one of these. */
+  pathsOf(sessions: ReadonlySet<string>): string[] {
+    const names = existsSync(this.#directory) ? readdirSync(this.#directory) : [];
+    const kept = names.map((name) => join(this.#directory, name));
+    return kept.filter((path) => sessions.has(readSession(path) ?? ""));
+  }
+
   #prune(): void {
     const paths = readdirSync(this.#directory).map((name) => join(this.#directory, name));
     if (paths.length <= KEPT_MAX) return;
@@ -48,5 +50,14 @@ export class Threads {
 
   #path(thread: string): string {
     return join(this.#directory, createHash("sha256").update(thread).digest("hex").slice(0, 32));
+  }
+}
+
+function readSession(path: string): SessionId | undefined {
+  try {
+    const file = readPrivateFile(path, { forbiddenMode: OTHERS_MAY_NOT.write, maxBytes: MAX_BYTES });
+    return file && "text" in file ? parseSessionId(file.text.trim()) : undefined;
+  } catch {
+    return undefined;
   }
 }

@@ -1,12 +1,14 @@
 /** What a person looks at and says: real processes, each in a home of its own, at one real bus. */
 
-import { existsSync, readdirSync } from "node:fs";
-import { beforeAll, describe, expect, inject, it } from "vitest";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import { startBus, type LocalBus } from "../../../scripts/local-bus.ts";
 import { COMMANDS, usageOf } from "../../../src/client/cli/command-table.ts";
 import { readCommand } from "../../../src/client/cli/command-line.ts";
 import { lookInto, sessionFiles } from "../../../src/client/state/session-files.ts";
 import { parseKey } from "../../../src/protocol/address.ts";
+import { fakeKey } from "../../support/fake-agent.ts";
 import { until } from "../session/support.ts";
 import { Person, somePort } from "./person.ts";
 
@@ -99,6 +101,26 @@ describe("without an agent", { timeout: 60_000 }, () => {
       expect(JSON.parse(typed.out)).toEqual({ error, message: expect.any(String) });
       expect(await ann.type(...args)).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/^[A-Z].*\.\n$/) });
     }
+  });
+
+  it("a peers file by hand: a name twice is refused and named, two that look alike are told", async () => {
+    const person = new Person();
+    const { key } = await person.json("key");
+    const [one, two] = [fakeKey(1), fakeKey(2)];
+    const peers = person.write(".config/interlink/peers.json", `{"al":{"key":"${one}"},"al":{"key":"${two}"}}`);
+    const typed = await person.type("peers", "list");
+    expect(typed).toMatchObject({
+      code: 1,
+      out: "",
+      err: expect.stringContaining('peers.json has "al" twice; to mend it:'),
+    });
+    expect(await person.type("peers", "add", "bob", key, "--yes")).toMatchObject({ code: 1 });
+    expect(person.read(".config/interlink/peers.json")).toBe(peers);
+    person.write(".config/interlink/peers.json", `{"al":{"key":"${one}"},"AL":{"key":"${two}"}}`);
+    expect(await person.type("peers", "list")).toMatchObject({
+      code: 0,
+      err: 'These names look alike: "al", "AL".\n',
+    });
   });
 
   it("without a bus each says so, and ends with 4", async () => {
@@ -250,6 +272,160 @@ describe("the end", { timeout: 60_000 }, () => {
     expect(bob.read(".config/interlink/peers.json")).toBeUndefined();
     // On the bus too: nobody is admitted by that key any more.
     expect(JSON.parse((await ann.type("send", "bob", "gone?", "--json")).out)).toMatchObject({ error: "not_paired" });
+  });
+});
+
+describe("on several buses", { timeout: 120_000 }, () => {
+  /** Another bus, by the name `lab`, behind the one that `setup` put first. */
+  async function lab(person: Person, more: object = {}): Promise<LocalBus> {
+    const other = await startBus({ bundle: inject("bundle"), vars: { ADMISSION: "open", LOG: "faults" } });
+    onTestFinished(() => other.stop());
+    const named = JSON.parse(person.read(".config/interlink/buses.json")!);
+    person.write(".config/interlink/buses.json", JSON.stringify({ ...named, lab: { url: `${other.url}`, ...more } }));
+    return other;
+  }
+  const sessionsIn = (person: Person) =>
+    readdirSync(person.path(".local/state/interlink/sessions")).filter((name) => /^[^.]+\.db$/.test(name));
+  const linesOf = ({ out }: { out: string }): Record<string, any>[] =>
+    out
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+
+  it("what came on each is shown and exported, and forget ends us on all of them", async () => {
+    const [ann, bob] = await pairOf();
+    const other = await lab(bob);
+    bob.write(".claude/.keep", "");
+    await bob.type("setup", bus.url, "--yes", "--name", "bob");
+    const agent = await bob.claude();
+    const { session } = await agent.ok("whoami");
+    await agent.ok("connect_bus", { bus: "lab" });
+    const there = { INTERLINK_URL: other.url };
+    await until(async () => (await ann.typeWith(there, "send", "bob", "in the lab")).code === 0, "he has admitted her");
+    await ann.type("send", "bob", "at home");
+    await until(async () => (await bob.json("status")).unread >= 2, "both are here");
+
+    const { sessions, left_out } = await bob.json("status");
+    expect(sessions).toMatchObject([
+      { session, is_running: true },
+      { session, is_running: true },
+    ]);
+    expect(sessions.map((each: any) => each.bus).sort()).toEqual([other.url, undefined]);
+    expect(left_out).toEqual({ keys: [], others: [], unknown: [], unreadable: 0 });
+    const { messages } = await bob.json("inbox");
+    expect(messages.map(({ text, bus }: any) => [text, bus])).toEqual(
+      expect.arrayContaining([
+        ["in the lab", other.url],
+        ["at home", undefined],
+      ]),
+    );
+    expect((await bob.type("inbox")).out).toContain(`for session ${session} on ${other.url}:`);
+    expect(await bob.type("forget", "--yes")).toMatchObject({ code: 1 });
+    await bob.type("setup", "--remove", "--yes");
+    expect(await bob.type("forget", "--yes")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("gents of ours run"),
+    });
+    await agent.close();
+
+    const received = linesOf(await bob.type("export")).filter(({ kind }) => kind === "received");
+    expect(received.map(({ text, bus }) => [text, bus])).toEqual(
+      expect.arrayContaining([
+        ["in the lab", other.url],
+        ["at home", bus.url],
+      ]),
+    );
+    const secret = bob.read(".config/interlink/id.key")!;
+    bob.write(".config/interlink/.id.key.0123456789abcdef.tmp", secret);
+    bob.write(".local/state/interlink/threads/00", `${session}\n`);
+    bob.write(".local/state/interlink/threads/11", "of-somebody-else\n");
+    bob.write(`.local/state/interlink/sessions/${sessionsIn(bob)[0]}.broken-1`, "at home");
+    const { key } = await bob.json("key");
+    expect((await bob.type("export")).err).toContain("was set aside: ");
+    const forgotten = await bob.json("forget", "--yes");
+    expect(forgotten).toMatchObject({
+      forgotten: key,
+      buses: [
+        { bus: bus.url, forgotten: true },
+        { bus: other.url, forgotten: true },
+      ],
+      kept: [{ path: bob.path(".config/interlink/buses.json"), why: "names_buses" }],
+    });
+    // Nothing of the key, by name or by content.
+    const all = readdirSync(bob.home, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    const paths = all.map(({ parentPath, name }) => join(parentPath, name));
+    const says = (text: string) => paths.filter((path) => readFileSync(path).includes(text));
+    expect([...says(key), ...says(secret.trim()), ...says("in the lab"), ...says("at home"), ...says(session)]).toEqual(
+      [],
+    );
+    expect(readdirSync(bob.path(".local/state/interlink/sessions"))).toEqual([]);
+    expect(readdirSync(bob.path(".local/state/interlink/threads"))).toEqual(["11"]);
+    for (const env of [{}, there])
+      expect(JSON.parse((await ann.typeWith(env, "send", "bob", "gone?", "--json")).out)).toMatchObject({
+        error: "not_paired",
+      });
+  });
+
+  it("forget removes nothing while a bus does not answer, unless it is asked to", async () => {
+    const [, bob] = await pairOf();
+    const other = await lab(bob);
+    await other.stop();
+    const key = bob.read(".config/interlink/id.key");
+    const refused = await bob.type("forget", "--yes");
+    expect(refused).toMatchObject({ code: 4, out: "", err: expect.stringContaining("forget --anyway") });
+    expect(refused.err).toContain(other.url);
+    expect(bob.read(".config/interlink/id.key")).toBe(key);
+    // Which keys there are beside it is not known then, and so not what they share.
+    const named = bob.read(".config/interlink/buses.json")!;
+    bob.write(".config/interlink/buses.json", "{");
+    const unread = await bob.typeWith({ INTERLINK_URL: bus.url }, "forget", "--yes", "--anyway");
+    expect(unread).toMatchObject({ code: 1, err: expect.stringContaining("buses.json is not JSON") });
+    expect(bob.read(".config/interlink/id.key")).toBe(key);
+    bob.write(".config/interlink/buses.json", named);
+    const done = await bob.type("forget", "--yes", "--anyway");
+    expect(done).toMatchObject({ code: 0, out: expect.stringContaining(`Not forgotten by ${other.url}`) });
+    expect(bob.read(".config/interlink/id.key")).toBeUndefined();
+  });
+
+  it("what another key has is left out by name, with the command that shows it, and forget leaves it", async () => {
+    const [ann, bob] = await pairOf();
+    const other = await lab(bob, { key: "lab.key" });
+    const at = { INTERLINK_URL: "lab" };
+    const { key } = JSON.parse((await bob.typeWith(at, "key", "--json")).out);
+    await ann.type("peers", "add", "bob in the lab", key, "--yes");
+    await bob.typeWith(at, "discover"); // publishes nothing: a person's look
+    await bob.typeWith(at, "inbox", "--take");
+    expect(sessionsIn(bob)).toEqual([expect.stringMatching(/^cli-/)]);
+
+    const keyPath = bob.path(".config/interlink/lab.key");
+    const hint = (command: string) =>
+      `What is kept for the key ${keyPath} is apart: INTERLINK_URL='lab' interlink-edge ${command}`;
+    expect((await bob.json("status")).left_out).toEqual({
+      keys: [{ path: keyPath, bus: "lab" }],
+      others: [],
+      unknown: [],
+      unreadable: 0,
+    });
+    for (const command of ["status", "inbox", "export"]) expect((await bob.type(command)).err).toContain(hint(command));
+    // The named command shows it, and the first one is what is left out then.
+    const shown = await bob.typeWith(at, "export");
+    expect(linesOf(shown)[0]).toMatchObject({ kind: "identity", key });
+    expect(shown.err).toContain("INTERLINK_URL='127.0.0.1:");
+    // Without a file that names it, it is told by its fingerprint.
+    rmSync(bob.path(".config/interlink/buses.json"));
+    const env = { INTERLINK_URL: bus.url };
+    expect((await bob.typeWith(env, "export")).err).toContain("1 file of ");
+    bob.write(
+      ".config/interlink/buses.json",
+      JSON.stringify({ home: { url: bus.url }, lab: { url: other.url, key: "lab.key" } }),
+    );
+
+    const peers = bob.read(".config/interlink/peers.json");
+    const { kept } = await bob.json("forget", "--yes");
+    expect(kept.map(({ why }: any) => why).sort()).toEqual(["another_key", "another_key", "names_buses"]);
+    expect(bob.read(".config/interlink/id.key")).toBeUndefined();
+    expect(bob.read(".config/interlink/peers.json")).toBe(peers);
+    expect(existsSync(keyPath)).toBe(true);
   });
 });
 

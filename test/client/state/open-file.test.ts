@@ -1,39 +1,24 @@
 /** Opening a session's file: rights, one process at a time, schemas of the future, broken files. */
 
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { openFile } from "../../../src/client/state/open-file.ts";
 import { PAIRING_SCHEMA, SESSION_SCHEMA } from "../../../src/client/state/schema.ts";
 import { openState } from "../../../src/client/state/store.ts";
-import { ANN, arrival, newPath, open, T0 } from "./state-fixture.ts";
-
-const isPosix = process.platform !== "win32";
-const modeOf = (path: string) => statSync(path).mode & 0o777;
+import { alter, ANN, arrival, isPosix, modeOf, newPath, open, T0, withoutUmask } from "./state-fixture.ts";
 
 describe("who may read it", () => {
   it.runIf(isPosix)("makes files of 0600 in a folder of 0700, whatever the umask", () => {
-    const before = process.umask(0o000);
-    try {
+    withoutUmask(() => {
       const path = newPath();
       open(path).state.receive([arrival("a")], T0);
       expect(modeOf(dirname(path))).toBe(0o700);
       const files = readdirSync(dirname(path));
       expect(files).toEqual(expect.arrayContaining(["one.db", "one.db.lock", "one.db-wal"]));
       for (const file of files) expect(modeOf(join(dirname(path), file)), file).toBe(0o600);
-    } finally {
-      process.umask(before);
-    }
+    });
   });
 
   it.runIf(isPosix)("takes from others the rights that they had", () => {
@@ -109,9 +94,7 @@ describe("schema", () => {
   it("refuses a file of a later version, and leaves it as it is", () => {
     const path = newPath();
     open(path).state.close();
-    const later = new DatabaseSync(path);
-    later.exec(`PRAGMA user_version = ${SESSION_SCHEMA.steps.length + 1}`);
-    later.close();
+    alter(path, `PRAGMA user_version = ${SESSION_SCHEMA.steps.length + 1}`);
     const bytes = readFileSync(path);
     expect(openState({ path, nowMs: T0 })).toEqual({
       refusal: "newer_schema",
@@ -175,9 +158,7 @@ describe("a broken file", () => {
     const { state } = open(path);
     state.receive([arrival("a", { text: "abc" }), arrival("b", { text: "whole" })], T0);
     state.close();
-    const file = new DatabaseSync(path);
-    file.exec("UPDATE inbox SET text = x'61ff63' WHERE msg_id = 'a'");
-    file.close();
+    alter(path, "UPDATE inbox SET text = x'61ff63' WHERE msg_id = 'a'");
     const { messages } = open(path).state.inbox.takeUnread({ max: 9, maxBytes: 1_000 }, T0);
     expect(messages.map(({ text }) => text)).toEqual(["a\ufffdc", "whole"]);
   });
@@ -196,9 +177,7 @@ describe("a broken file", () => {
     const life = { state: "acked", at_ms: T0 } as const;
     state.outbox.add({ msg_id: "o", peer: ANN, route: ANN, kind: "message", payload: "{}", ts: T0, life }, T0);
     state.close();
-    const file = new DatabaseSync(path, { defensive: false } as object);
-    file.exec(sql);
-    file.close();
+    alter(path, sql);
     const broken = readFileSync(path);
     const opened = open(path, T0 + 5);
     expect(readFileSync(opened.setAside!)).toEqual(broken);
@@ -208,9 +187,7 @@ describe("a broken file", () => {
   it("is one of another program too", () => {
     const path = newPath();
     mkdirSync(dirname(path), { recursive: true });
-    const other = new DatabaseSync(path);
-    other.exec("CREATE TABLE theirs (x)");
-    other.close();
+    alter(path, "CREATE TABLE theirs (x)");
     expect(open(path).setAside).toBeDefined();
     expect(SESSION_SCHEMA.applicationId).not.toBe(0);
   });

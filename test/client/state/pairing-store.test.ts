@@ -1,18 +1,8 @@
 /** The pairing of an identity: one file, several processes at once, and each decision made once. */
 
 import { spawn } from "node:child_process";
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { settle } from "../../../src/client/session/pair-decision.ts";
 import { openPairing } from "../../../src/client/state/open-pairing.ts";
@@ -26,9 +16,8 @@ import type { Key } from "../../../src/protocol/address.ts";
 import { fakeKey } from "../../support/fake-agent.ts";
 import { HOSTILE } from "../../support/hostile.ts";
 import type { Part } from "./pairing-child.ts";
-import { newPath, T0 } from "./state-fixture.ts";
+import { alter, isPosix, modeOf, newPath, T0, withoutUmask } from "./state-fixture.ts";
 
-const isPosix = process.platform !== "win32";
 const me = fakeKey(1);
 const knockOf = (key: Key, claimed_name = "laptop", msg_id = "k1") => ({ key, claimed_name, msg_id });
 
@@ -43,17 +32,14 @@ function opened(directory = newDirectory(), nowMs = T0) {
 
 describe("the file", () => {
   it.runIf(isPosix)("is private, whatever the umask and whatever it was", () => {
-    const before = process.umask(0);
-    try {
+    withoutUmask(() => {
       const { pairing, directory, path } = opened();
       pairing.update((state) => receiveKnock(state, knockOf(fakeKey(2)), T0));
-      for (const file of readdirSync(directory)) expect(statSync(join(directory, file)).mode & 0o777, file).toBe(0o600);
+      for (const file of readdirSync(directory)) expect(modeOf(join(directory, file)), file).toBe(0o600);
       chmodSync(path, 0o644);
       opened(directory);
-      expect(statSync(path).mode & 0o777).toBe(0o600);
-    } finally {
-      process.umask(before);
-    }
+      expect(modeOf(path)).toBe(0o600);
+    });
   });
 
   it.runIf(isPosix)("is not reached through a symlink", () => {
@@ -68,9 +54,7 @@ describe("the file", () => {
   it("of a later version is refused and left as it is, and nobody is kept out by that", () => {
     const { pairing, directory, path } = opened();
     pairing.close();
-    const later = new DatabaseSync(path);
-    later.exec("PRAGMA user_version = 99");
-    later.close();
+    alter(path, "PRAGMA user_version = 99");
     const bytes = readFileSync(path);
     const refusal = { refusal: "newer_schema", path, found: 99, known: PAIRING_SCHEMA.steps.length };
     for (let n = 0; n < 2; n++) expect(openPairing({ directory, me, nowMs: T0 })).toEqual(refusal);

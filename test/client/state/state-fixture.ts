@@ -1,8 +1,9 @@
 /** A session's file in a folder of its own, and arrivals to put in it. */
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterEach } from "vitest";
 import type { Key, SessionId } from "../../../src/protocol/address.ts";
 import { openState, type OpenedState, type State } from "../../../src/client/state/store.ts";
@@ -25,6 +26,26 @@ export function arrival(msg_id: string, fields: Partial<Arrival> = {}): Arrival 
     bus: "main",
     ...fields,
   };
+}
+
+export const isPosix = process.platform !== "win32";
+export const modeOf = (path: string) => statSync(path).mode & 0o777;
+
+/** As another program would do it: what our own code never writes. */
+export function alter(path: string, sql: string): void {
+  const file = new DatabaseSync(path, { defensive: false } as object);
+  file.exec(sql);
+  file.close();
+}
+
+/** Where the system takes no rights from a new file, only we do. */
+export function withoutUmask(act: () => void): void {
+  const before = process.umask(0);
+  try {
+    act();
+  } finally {
+    process.umask(before);
+  }
 }
 
 export const session = (text: string) => text as SessionId;

@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { startBus, type LocalBus } from "../../../scripts/local-bus.ts";
+import { checkHistory } from "../../history/checker.ts";
+import { History } from "../../history/history.ts";
 import { ok, until as eventually } from "../session/support.ts";
 import type { Result } from "../tools/clients.ts";
 import { INITIALIZE, isAlive, until } from "./host.ts";
@@ -40,12 +42,17 @@ describe.each([
   { timeout: 120_000 },
   ({ kind, calls, kills }) => {
     it("loses no message, doubles none, and is told once of each end", async () => {
-      const { bob, env, dir } = await peersOf(bus.url);
+      const { alice, bob, env, dir } = await peersOf(bus.url);
+      const { key: bobs } = await bob.whoami();
       const host = await drive(kind, env, dir, LIMITS);
       const roll = dice(kills);
       const results: Result[] = [];
-      const sent: string[] = [];
-      const got: string[] = [];
+      const history = new History();
+      let [sent, written, got, heard] = [0, 0, 0, 0];
+      const note = (by: string, from: string, bodies: readonly string[]) => {
+        for (const text of bodies) history.read(by, { from, msg_id: text });
+        return bodies.length;
+      };
       const sessions = new Set<string>();
 
       const make = async (index: number): Promise<void> => {
@@ -59,14 +66,16 @@ describe.each([
         } else if (which === 2) results.push(await host.call("list_pending"));
         else if (!isLate) {
           const text = `to bob ${index}`;
-          sent.push(text);
+          sent++;
+          const call = history.invoke({ op: "send", from: alice, to: bobs, msg_id: text });
           // Every other host gives its calls an id.
           const meta = index % 8 < 4 ? undefined : { "claudecode/toolUseId": `toolu_${index}` };
           results.push(await host.call("send_message", { to: "bob", text }, meta));
+          call.ok();
         } else {
           const read = await host.call("check_messages");
           results.push(read);
-          got.push(...bodiesOf(read));
+          got += note(alice, bobs, bodiesOf(read));
         }
       };
 
@@ -77,15 +86,16 @@ describe.each([
         const [early, late, any] = [quarter + roll(2), calls / 2 + quarter + roll(2), roll(calls - 1)];
         cuts.add([early, late, any][cuts.size % 3]!);
       }
-      const written: string[] = [];
       let ends = 0;
       // Bob's mail is let in once the bus knows that he is a peer.
       await eventually(async () => (await host.call("whoami")).structuredContent!["presence"] === "live", "alice");
       for (let index = 0; index < calls; index++) {
         if (index % 4 === 0) {
           const text = `to alice ${index}`;
-          written.push(text);
+          written++;
+          const call = history.invoke({ op: "send", from: bobs, to: alice, msg_id: text });
           ok(await bob.send({ to: "alice", text }));
+          call.ok();
         }
         const pid = cuts.has(index) ? await host.up() : undefined;
         const inFlight = [make(index)];
@@ -102,21 +112,29 @@ describe.each([
       await eventually(async () => {
         const read = await host.call("check_messages");
         results.push(read);
-        got.push(...bodiesOf(read));
-        return got.length >= written.length;
+        got += note(alice, bobs, bodiesOf(read));
+        return got >= written;
       }, "all of bob's messages");
-      results.push(await host.call("check_messages"), await host.call("whoami"));
+      const last = await host.call("check_messages");
+      note(alice, bobs, bodiesOf(last));
+      results.push(last, await host.call("whoami"));
 
       expect(host.isClosed()).toBe(false);
       expect(results.filter(({ isError }) => isError)).toEqual([]);
-      expect([...got].sort()).toEqual([...written].sort());
-      const heard: string[] = [];
       await eventually(async () => {
         const { messages } = await bob.checkMessages({ max: 64, maxBytes: 1_000_000 });
-        heard.push(...messages.map(({ body }) => body));
-        return heard.length >= sent.length;
+        heard += note(
+          bobs,
+          alice,
+          messages.map(({ body }) => body),
+        );
+        return heard >= sent;
       }, "all of alice's messages");
-      expect([...heard].sort()).toEqual([...sent].sort());
+      history.drained([alice, bobs]);
+      const { violations, counted } = checkHistory(history.events);
+      expect(violations).toEqual([]);
+      const all = sent + written;
+      expect(counted).toMatchObject({ sent: all, acknowledged: all, read: all });
       // No id was given, and yet it is one session all along.
       expect(sessions.size).toBe(1);
       const notices = results.flatMap(({ structuredContent }) => (structuredContent?.["notices"] as string[]) ?? []);

@@ -42,6 +42,19 @@ describe("buses.json", () => {
     { file: "[]", why: "not_an_object", because: "a list" },
     { file: "null", why: "not_an_object", because: "nothing" },
     { file: `"https://bus.example"`, why: "not_an_object", because: "a text" },
+    {
+      file: `{"work":{"url":"${url}","key":"a.key"},"home":{"url":"${url}"},"work":{"url":"${url}"}}`,
+      why: "repeated_name",
+      entry: "work",
+      because: "a name twice",
+    },
+    {
+      file: `{"work":{"url":"${url}","key":"a.key","key":"b.key"}}`,
+      why: "repeated_field",
+      entry: "work",
+      field: "key",
+      because: "a field twice",
+    },
     { file: { work: url }, why: "not_an_object", entry: "work", because: "no object" },
     { file: { work: { url, keyfile: "k" } }, why: "unknown_field", entry: "work", because: "a mistyped key" },
     { file: { work: {} }, why: "bad_url", entry: "work", because: "no address" },
@@ -72,13 +85,14 @@ describe("buses.json", () => {
       why: "too_many",
       because: "more than anybody is on",
     },
-  ])("refuses $because: $why", ({ file, why, entry }) => {
+  ])("refuses $because: $why", ({ file, why, entry, field }) => {
     expect(read(file)).toEqual({
       refused: "bad_buses_file",
       path,
       mend: `cat '${path}'`,
       why,
       ...(entry !== undefined && { entry }),
+      ...(field !== undefined && { field }),
     });
   });
 

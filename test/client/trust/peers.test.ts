@@ -192,6 +192,29 @@ describe("the book", () => {
     },
   );
 
+  it.each([
+    {
+      text: (a: Key, b: Key) => `{"al":{"key":"${a}"},"bob":{"key":"${b}"},"al":{"key":"${b}"}}`,
+      at: ["al"],
+      why: "a name",
+    },
+    { text: (a: Key) => `{"al":{"key":"${a}"},"\\u0061l":{"key":"${a}"}}`, at: ["al"], why: "in another spelling" },
+    { text: (a: Key, b: Key) => `{"al":{"key":"${a}","key":"${b}"}}`, at: ["al", "key"], why: "two keys" },
+    { text: (a: Key) => `{"al":{"key":"${a}","x":[0,{"y":1,"y":2}]}}`, at: ["al", "x", "1", "y"], why: "far inside" },
+  ])("refuses a name that stands twice, and says which: $at, $why", ({ text, at }) => {
+    expect(parsePeers(text(alice, bob), me)).toEqual({ refused: "repeated_name", at });
+  });
+
+  it("tells names apart that differ in case or look alike: each has its own key, and warns when one is added", () => {
+    const read = book(JSON.stringify({ alice: { key: alice }, Alice: { key: bob } }));
+    expect([...read.keys]).toEqual([
+      ["alice", alice],
+      ["Alice", bob],
+    ]);
+    const one = book(JSON.stringify({ alice: { key: alice } }));
+    expect(addPeer(one, "Alice", bob, me)).toMatchObject({ warning: { looks_like: ["alice"] } });
+  });
+
   it("is never wrong about whom it admits, whatever the file holds", () => {
     const entry = fc.oneof(fc.jsonValue(), fc.record({ key: fc.constantFrom(alice as string, bob, me, "x") }));
     fc.assert(
@@ -360,6 +383,16 @@ describe("the file", () => {
     expect(peers.current()).toEqual(refusal);
     expect(await peers.add("alice", alice, by(alice))).toEqual(refusal);
     expect(readFileSync(path, "utf8")).toBe("{ nonsense");
+  });
+
+  it("that has a name twice admits nobody under it, and is not overwritten", async () => {
+    const text = `{"alice":{"key":"${bob}"},"alice":{"key":"${alice}"}}`;
+    writeFileSync(path, text, { mode: 0o600 });
+    const refusal = { refused: "repeated_name", at: ["alice"], path, mend: `\${EDITOR:-vi} '${path}'` };
+    expect(peers.current()).toEqual(refusal);
+    expect(peers.resolve("alice")).toEqual(refusal);
+    expect(await peers.remove("alice", alice, by(alice))).toEqual(refusal);
+    expect(readFileSync(path, "utf8")).toBe(text);
   });
 
   it("stays as it is when a change is refused", async () => {
