@@ -71,7 +71,7 @@ const PURE = new RegExp(
     "^client/trust/invite-text\\.ts$",
     "^client/hosts/(jsonc|json-entry|toml|toml-entry)\\.ts$",
     "^client/cli/(command-line|command-table|tool-words|roster-lines)\\.ts$",
-    "^client/wake/(chooser|proof|rebinding|reminder|hook-line|hooks|standing)\\.ts$",
+    "^client/wake/(chooser|proof|lease|rebinding|reminder|hook-line|hooks|standing)\\.ts$",
   ].join("|"),
 );
 const IMPURE = [

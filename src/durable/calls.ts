@@ -10,6 +10,7 @@ import type { Key, SessionId } from "../protocol/address.ts";
 import type { Announcement } from "../protocol/announcement.ts";
 import type { Presence } from "../protocol/presence.ts";
 import type { Refusal } from "../protocol/refusal.ts";
+import type { WakeLease } from "../protocol/wake-lease.ts";
 
 /** One verified message on its way into an inbox. */
 export interface Entry {
@@ -53,8 +54,20 @@ export interface Receipt {
   readonly at_ms?: number;
 }
 
+/** What a session says of itself, at one moment. */
+export interface Said {
+  readonly announcement: Announcement;
+  /** What is shown to all; absent: the session is hidden from those who are no contacts. */
+  readonly public?: Announcement;
+  /** Shown to contacts alone. */
+  readonly wake?: WakeLease;
+}
+
+/** A session as a roster shows it. `wake` is there for the identity and its contacts, and until it is past. */
+export type Seen = Announcement & { readonly age_ms: number; readonly connected: boolean; readonly wake?: WakeLease };
+
 export interface View {
-  readonly roster: readonly (Announcement & { readonly age_ms: number; readonly connected: boolean })[];
+  readonly roster: readonly Seen[];
   readonly gone: readonly { pubkey: Key; session_id: string; ts: number; sig: string; at_ms: number }[];
   readonly view_at_ms: number;
 }
@@ -73,7 +86,7 @@ export interface Goodbye {
 
 /** Of an identity's object: operation → what it takes, what it answers beside a {@link Refusal}. */
 export interface IdentityCalls {
-  announce: { call: { key: Key; announcement: Announcement; public?: Announcement }; answer: Life };
+  announce: { call: { key: Key } & Said; answer: Life };
   /** Without `sig`, the original's unsigned shape under ACCESS=open. */
   unregister: {
     call: { key: Key; session: SessionId; ts: number; sig?: string; goodbyes: readonly Goodbye[] };

@@ -16,7 +16,7 @@ import { Sql } from "./meter.ts";
 import { migrate, schemaStep } from "./migrate.ts";
 import { NONCE_TABLE, NonceStore } from "./nonce-store.ts";
 import { NOTICE_TABLES } from "./notice-store.ts";
-import { ROSTER_TABLES, RosterStore } from "./roster-store.ts";
+import { ROSTER_TABLES, RosterStore, WAKE_COLUMN } from "./roster-store.ts";
 import type { Settings } from "./settings.ts";
 
 const IDENTITY_TABLE = `
@@ -34,6 +34,7 @@ const IDENTITY_TABLE = `
 /** Append only; see migrate.ts. */
 const STEPS = [
   IDENTITY_TABLE + ROSTER_TABLES + INBOX_TABLES + NOTICE_TABLES + CONTACT_TABLES + NONCE_TABLE + GOODBYE_TABLE,
+  WAKE_COLUMN,
 ];
 
 /** What the directory was last told of this identity, and when it is to be told (again); null: it knows. */

@@ -20,7 +20,7 @@ import { ack, ackThrough, beginPoll, claim, countAll, enqueue, readForPoll, rece
 import { Outbound } from "./outbound.ts";
 import { TIMEOUT_ANSWER } from "./poll-answer.ts";
 import { PollHub } from "./poll-hub.ts";
-import { announce, census, mayViewAll, presenceOf, publishContacts, unregister, viewRoster } from "./presence-desk.ts";
+import { announce, census, presenceOf, publishContacts, sightOf, unregister, viewRoster } from "./presence-desk.ts";
 import { pushWaiting } from "./push.ts";
 import type { Settings } from "./settings.ts";
 import { beginSocket, endSocket } from "./socket-desk.ts";
@@ -56,10 +56,10 @@ export class Identity {
     this.#repair(clock.now());
   }
 
-  async announce({ key, announcement, public: shown }: Call<"announce">): Promise<Answer<"announce">> {
+  async announce({ key, ...said }: Call<"announce">): Promise<Answer<"announce">> {
     const { limits } = this.#settings;
     const answer = await this.#commits.run(() =>
-      announce(this.#keep(key), announcement, shown, this.#connections, limits, clock.now()),
+      announce(this.#keep(key), said, this.#connections, limits, clock.now()),
     );
     await this.#outbound.tellDirectory();
     return answer;
@@ -78,13 +78,11 @@ export class Identity {
     return answer;
   }
 
-  view({ viewer, scope }: Call<"view">): View {
+  view(call: Call<"view">): View {
     const nowMs = clock.now();
     if (!this.#kept) return { roster: [], gone: [], view_at_ms: nowMs };
-    const seesAll =
-      this.#settings.access === "open" ||
-      (scope === "identity" && viewer !== undefined && mayViewAll(this.#kept, viewer));
-    return viewRoster(this.#kept, this.#connections, seesAll, this.#settings.limits, nowMs);
+    const sight = sightOf(this.#kept, call, this.#settings.access === "open");
+    return viewRoster(this.#kept, this.#connections, sight, this.#settings.limits, nowMs);
   }
 
   async enqueue({ key, entries }: Call<"enqueue">): Promise<Answer<"enqueue">> {

@@ -16,7 +16,8 @@ import { messageBytes, sha256 } from "../protocol/canonical.ts";
 import { isMessageTimely, parseMessage, type Delivery } from "../protocol/message.ts";
 import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
 import { verifySignature } from "../protocol/signature.ts";
-import type { Entry, Goodbye } from "./calls.ts";
+import { isWakeLeaseTimely, verifyWakeLease, type WakeLease } from "../protocol/wake-lease.ts";
+import type { Entry, Goodbye, Said } from "./calls.ts";
 import type { Settings } from "./settings.ts";
 
 /** A delivery that is whole, timely and truly its sender's: whose inbox, and what goes into it. */
@@ -73,20 +74,22 @@ export async function takeDeliveries(
   return taken;
 }
 
-/** An announcement and its public part, both the key's own and of now. */
+/** An announcement with its public part and its lease, all the key's own and of now. */
 export async function takeAnnouncement(
   announcement: Announcement,
-  shown: Announcement | undefined,
+  { public: shown, wake }: { readonly public?: Announcement | undefined; readonly wake?: WakeLease | undefined },
   { limits, access }: Settings,
   nowMs: number,
-): Promise<{ announcement: Announcement; public?: Announcement } | Refusal> {
+): Promise<Said | Refusal> {
   if (shown && !isSameSession(shown, announcement)) return refuse("bad_field");
+  if (wake && !isWakeLeaseTimely(wake, announcement, limits)) return refuse("bad_field");
   if (!isTimely(announcement.ts, nowMs, limits)) return refuse("ts_out_of_range", { now_ms: nowMs });
   for (const signed of shown ? [announcement, shown] : [announcement]) {
     if (!(await verifyAnnouncement(signed))) return refuse("bad_payload_signature");
   }
-  if (shown) return { announcement, public: shown };
-  return access === "open" ? { announcement, public: announcement } : { announcement }; // the original shows all to all
+  if (wake && !(await verifyWakeLease(wake, announcement))) return refuse("bad_payload_signature");
+  const shownToAll = shown ?? (access === "open" ? announcement : undefined); // the original shows all to all
+  return { announcement, ...(shownToAll && { public: shownToAll }), ...(wake && { wake }) };
 }
 
 /** A signed goodbye, and those for peers that ride on it. */

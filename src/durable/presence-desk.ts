@@ -11,7 +11,8 @@ import type { Announcement } from "../protocol/announcement.ts";
 import type { Limits } from "../protocol/constants.ts";
 import { classifyPresence } from "../protocol/presence.ts";
 import { refuse, type Refusal } from "../protocol/refusal.ts";
-import type { Census, IdentityCalls, Life, Stored, View } from "./calls.ts";
+import type { WakeLease } from "../protocol/wake-lease.ts";
+import type { Call, Census, IdentityCalls, Life, Said, Stored, View } from "./calls.ts";
 import { GOODBYE_RETRY_MS } from "./goodbye-store.ts";
 import type { IdentityStorage } from "./identity-storage.ts";
 import { goneEntry, type SessionRow, type TombstoneRow } from "./roster-store.ts";
@@ -32,12 +33,12 @@ const SESSION_LIMIT_RETRY_S = 3_600;
 /** Takes an announcement: one row, and those of the alarm if it is the first. */
 export function announce(
   kept: IdentityStorage,
-  announcement: Announcement,
-  shown: Announcement | undefined,
+  said: Said,
   connections: Connections,
   limits: Limits,
   nowMs: number,
 ): Life | Refusal {
+  const { announcement, public: shown } = said;
   const { roster } = kept;
   const id = announcement.session.session_id;
   roster.dropGone(id, nowMs);
@@ -51,7 +52,7 @@ export function announce(
   if (!known && roster.sessions(nowMs).length >= limits.SESSIONS_MAX) {
     return refuse("session_limit", { retry_after_s: SESSION_LIMIT_RETRY_S });
   }
-  roster.put(id, announcement, shown, connections.hasSocket(id), nowMs);
+  roster.put(id, said, connections.hasSocket(id), nowMs);
   if (buried) roster.unbury(id);
   if (!known || (known.public === null) !== (shown === undefined)) kept.noteListing(nowMs); // a heartbeat changes nothing of it
   kept.armFor({ seenAtMs: nowMs });
@@ -89,26 +90,45 @@ export function unregister(
   return kept.life(nowMs);
 }
 
-/** The roster as someone may see it: `seesAll`, or only what each session shows to all. */
+/** What someone may see of a roster. */
+export interface Sight {
+  /** Whole announcements; else only what each session shows to all. */
+  readonly all: boolean;
+  /** What wakes the sessions. */
+  readonly wakes: boolean;
+}
+
+/** The identity and its contacts see everything. On an open bus all see whole announcements, as with the original; no more. */
+export function sightOf(kept: IdentityStorage, { viewer, scope }: Call<"view">, isOpen: boolean): Sight {
+  const isTheirs =
+    scope === "identity" &&
+    viewer !== undefined &&
+    (viewer === kept.key || (kept.contacts.list()?.keys.has(viewer) ?? false));
+  return { all: isOpen || isTheirs, wakes: isTheirs };
+}
+
+/** The roster as someone may see it. */
 export function viewRoster(
   kept: IdentityStorage,
   connections: Connections,
-  seesAll: boolean,
+  sight: Sight,
   limits: Limits,
   nowMs: number,
 ): View {
   return {
     roster: kept.roster.sessions(nowMs).flatMap((row) => {
-      const text = seesAll ? row.announcement : row.public;
+      const text = sight.all ? row.announcement : row.public;
       if (text === null) return [];
       const age_ms = ageOf(row, nowMs);
       const isOpen = connections.signOfLifeMs(row.session_id) !== undefined;
       // A socket that nothing was heard on for so long has no one at its other end, whatever the system says of it.
-      return [{ ...(JSON.parse(text) as Announcement), age_ms, connected: isOpen && age_ms < limits.LIVE_MS }];
+      const seen = { ...(JSON.parse(text) as Announcement), age_ms, connected: isOpen && age_ms < limits.LIVE_MS };
+      const wake = sight.wakes ? leaseOf(row, nowMs) : undefined;
+      return [wake ? { ...seen, wake } : seen];
     }),
     gone: kept.roster
       .tombstones(nowMs)
-      .filter((row): row is TombstoneRow & { sig: string } => row.sig !== null && (seesAll || row.was_public === 1))
+      .filter((row): row is TombstoneRow & { sig: string } => row.sig !== null && (sight.all || row.was_public === 1))
       .map((row) => goneEntry(kept.key, row)),
     view_at_ms: nowMs,
   };
@@ -130,6 +150,12 @@ export function presenceOf(
 
 function ageOf(row: SessionRow, nowMs: number): number {
   return Math.max(0, nowMs - row.seen_at_ms);
+}
+
+/** What was said to wake the session, while it may be said. */
+function leaseOf({ wake }: SessionRow, nowMs: number): WakeLease | undefined {
+  const lease = wake === null ? undefined : (JSON.parse(wake) as WakeLease);
+  return lease && nowMs < lease.until_ms ? lease : undefined;
 }
 
 function signatureOf(row: SessionRow): string {
@@ -163,9 +189,4 @@ export function census(kept: IdentityStorage | undefined, limits: Limits, nowMs:
     queued: count,
     ...(oldestAtMs === undefined ? {} : { oldest_unacked_ms: nowMs - oldestAtMs }),
   };
-}
-
-/** True if a viewer's key may see whole announcements. */
-export function mayViewAll(kept: IdentityStorage, viewer: Key): boolean {
-  return viewer === kept.key || (kept.contacts.list()?.keys.has(viewer) ?? false);
 }

@@ -5,8 +5,8 @@
  */
 
 import type { Key, SessionId } from "../protocol/address.ts";
-import type { Announcement } from "../protocol/announcement.ts";
 import type { Limits } from "../protocol/constants.ts";
+import type { Said } from "./calls.ts";
 import type { Sql } from "./meter.ts";
 
 export const ROSTER_TABLES = `
@@ -27,6 +27,9 @@ export const ROSTER_TABLES = `
   ) STRICT, WITHOUT ROWID;
 `;
 
+/** A step of its own; before it, nobody said what wakes a session. */
+export const WAKE_COLUMN = "ALTER TABLE session ADD COLUMN wake TEXT;";
+
 export interface SessionRow extends Record<string, SqlStorageValue> {
   session_id: SessionId;
   /** Of the announcement: the fence. */
@@ -38,6 +41,8 @@ export interface SessionRow extends Record<string, SqlStorageValue> {
   announcement: string;
   /** JSON of the one shown to all, or null: hidden. */
   public: string | null;
+  /** JSON of the lease of what wakes it, past or not, or null: nothing was said of it. */
+  wake: string | null;
 }
 
 export interface TombstoneRow extends Record<string, SqlStorageValue> {
@@ -81,13 +86,7 @@ export class RosterStore {
   }
 
   /** Writes a session; one row. */
-  put(
-    id: SessionId,
-    announcement: Announcement,
-    shown: Announcement | undefined,
-    isConnected: boolean,
-    nowMs: number,
-  ): void {
+  put(id: SessionId, { announcement, public: shown, wake }: Said, isConnected: boolean, nowMs: number): void {
     const row: SessionRow = {
       session_id: id,
       ts: announcement.ts,
@@ -95,15 +94,18 @@ export class RosterStore {
       connected: isConnected ? 1 : 0,
       announcement: JSON.stringify(announcement),
       public: shown ? JSON.stringify(shown) : null,
+      wake: wake ? JSON.stringify(wake) : null,
     };
     this.#sql.exec(
-      "INSERT OR REPLACE INTO session (session_id, ts, seen_at_ms, connected, announcement, public) VALUES (?, ?, ?, ?, ?, ?)",
+      `INSERT OR REPLACE INTO session (session_id, ts, seen_at_ms, connected, announcement, public, wake)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
       row.session_id,
       row.ts,
       row.seen_at_ms,
       row.connected,
       row.announcement,
       row.public,
+      row.wake,
     );
     this.#all().set(id, row);
     this.#seenAtMs.set(id, nowMs);

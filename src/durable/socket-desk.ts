@@ -96,7 +96,7 @@ async function act(
       const { announcement } = frame;
       if (announcement.pubkey !== key) return refuse("key_mismatch");
       if (announcement.session.session_id !== session) return refuse("not_owner");
-      const taken = await takeAnnouncement(announcement, frame.public, settings, nowMs);
+      const taken = await takeAnnouncement(announcement, frame, settings, nowMs);
       return refusalOf(isRefusal(taken) ? taken : await actions.announce({ key, ...taken }));
     }
     case "unregister": {

@@ -5,7 +5,7 @@
  */
 
 import { keyBytes, type Key } from "./address.ts";
-import { ANNOUNCE_DOMAIN, MESSAGE_DOMAIN, TOKEN_DOMAIN, UNREGISTER_DOMAIN } from "./constants.ts";
+import { ANNOUNCE_DOMAIN, MESSAGE_DOMAIN, TOKEN_DOMAIN, UNREGISTER_DOMAIN, WAKE_DOMAIN } from "./constants.ts";
 
 const encoder = new TextEncoder();
 
@@ -31,6 +31,14 @@ export interface AnnouncementFields {
     readonly summary?: string;
   };
   readonly ts: number;
+}
+
+export interface WakeLeaseFields {
+  readonly key: Key;
+  readonly session_id: string;
+  readonly path: string;
+  readonly proven_at_ms: number;
+  readonly until_ms: number;
 }
 
 export interface TokenFields {
@@ -70,6 +78,16 @@ export function announcementBytes(a: AnnouncementFields): Uint8Array<ArrayBuffer
 
 export function unregisterBytes(key: Key, sessionId: string, ts: number): Uint8Array<ArrayBuffer> {
   return join([encoder.encode(UNREGISTER_DOMAIN), keyBytes(key), ...prefixed(sessionId), u64le(ts)]);
+}
+
+export function wakeLeaseBytes(lease: WakeLeaseFields): Uint8Array<ArrayBuffer> {
+  return join([
+    encoder.encode(WAKE_DOMAIN),
+    keyBytes(lease.key),
+    ...[lease.session_id, lease.path].flatMap(prefixed),
+    u64le(lease.proven_at_ms),
+    u64le(lease.until_ms),
+  ]);
 }
 
 export function tokenBytes(t: TokenFields): Uint8Array<ArrayBuffer> {

@@ -16,6 +16,7 @@ export const MESSAGE_DOMAIN = "interlink-v2\0";
 export const ANNOUNCE_DOMAIN = "interlink-announce-v1\0";
 export const UNREGISTER_DOMAIN = "interlink-unregister-v1\0";
 export const TOKEN_DOMAIN = "interlink-auth-v1\0";
+export const WAKE_DOMAIN = "interlink-wake-v1\0";
 
 /** First part of a request token, and its version. */
 export const TOKEN_PREFIX = "il1";
@@ -37,6 +38,12 @@ export const TASK_ID_MAX_BYTES = 128;
 export const BATCH_MAX = 64;
 export const CONTACTS_MAX = 1_024;
 export const RECEIPTS_MAX = 256;
+
+/**
+ * Longest that a wake which was answered may be said of a session: a path that woke within the hour is likely to again;
+ * longer ago, its host may have changed meanwhile, and whoever captured the lease could say it for as long.
+ */
+export const WAKE_LEASE_MAX_MS = HOUR;
 
 /** Longest life of an invite. */
 export const INVITE_MAX_MS = DAY;

@@ -7,6 +7,7 @@ import { parseJsonText } from "./json.ts";
 import { deliverySchema } from "./message.ts";
 import { isRefusal, refuse, sentenceOf, type Refusal, type RefusalFacts } from "./refusal.ts";
 import { list, parse, record, signatureField, tsField, whole } from "./schema.ts";
+import { wakeLeaseSchema } from "./wake-lease.ts";
 
 /** Offered with the token as subprotocols; the bus selects this one. */
 export const SUBPROTOCOL = "interlink.v1";
@@ -38,7 +39,12 @@ const t = <Word extends string>(word: Word) => z.literal(word, "bad_frame");
 
 const clientFrames = {
   announce: record(
-    { t: t("announce"), announcement: announcementSchema, public: z.optional(announcementSchema) },
+    {
+      t: t("announce"),
+      announcement: announcementSchema,
+      public: z.optional(announcementSchema),
+      wake: z.optional(wakeLeaseSchema),
+    },
     "bad_frame",
   ),
   ack: record({ t: t("ack"), through: whole("bad_frame") }, "bad_frame"),

@@ -7,12 +7,16 @@ import { BATCH_MAX } from "../protocol/constants.ts";
 import { isRefusal, refuse, type Refusal } from "../protocol/refusal.ts";
 import { keyField, list, parse, record, sessionIdField } from "../protocol/schema.ts";
 import { deliverySchema } from "../protocol/message.ts";
+import { wakeLeaseSchema } from "../protocol/wake-lease.ts";
 import { takeAnnouncement, takeUnregister } from "../durable/intake.ts";
 import { askIdentity } from "./ask.ts";
 import { askEach, pageOfKeys, parsePage, type Page } from "./directory-page.ts";
 import { route } from "./pipeline.ts";
 
-const announceSchema = z.extend(announcementSchema, { public: z.optional(announcementSchema) });
+const announceSchema = z.extend(announcementSchema, {
+  public: z.optional(announcementSchema),
+  wake: z.optional(wakeLeaseSchema),
+});
 
 const announce = route({
   method: "POST",
@@ -21,9 +25,9 @@ const announce = route({
   check({ body, caller, settings, nowMs }) {
     const parsed = parse(announceSchema, body);
     if (isRefusal(parsed)) return parsed;
-    const { public: shown, ...announcement } = parsed;
+    const { public: shown, wake, ...announcement } = parsed;
     if (caller && caller.key !== announcement.pubkey) return refuse("key_mismatch");
-    return takeAnnouncement(announcement, shown, settings, nowMs);
+    return takeAnnouncement(announcement, { public: shown, wake }, settings, nowMs);
   },
   async act(call, { env }) {
     const answer = await askIdentity(env, call.announcement.pubkey, "announce", call);

@@ -149,6 +149,16 @@ const HTTP: Readonly<Record<string, Count>> = {
     const { key } = await someone();
     return counted(() => say(key, "s1"));
   },
+  "`POST /announce`, heartbeat – that says what wakes it, or takes that back": async () => {
+    const { key } = await someone();
+    const wake = { path: "channel", proven_at_ms: nowMs, until_ms: nowMs + 1_000, sig: "sig" };
+    const sayWith = (lease: object) =>
+      counted(() => ask(key, "announce", { announcement: announcement(key, "s1", nowMs + ++serial), ...lease }));
+    const said = await sayWith({ wake });
+    expect(await sayWith({ wake: { ...wake, path: "stop_hook" } })).toEqual(said);
+    expect(await sayWith({})).toEqual(said);
+    return said;
+  },
   "`POST /announce`, heartbeat – first of an identity": async () => {
     const key = newKey();
     await warmShard(key);
@@ -602,6 +612,23 @@ describe("beside the tables", () => {
     };
     expect(reads).toEqual({ view: 16, announce: 16, poll: 20, send: counts.wake.rows_read });
     expect(text).toContain(`reads ${reads.view} to ${reads.send} rows more`);
+  });
+
+  it("an identity from before the last schema step pays for it when it is next awake, once", async () => {
+    const { key } = await someone();
+    const woken = async () => {
+      await evictDurableObject(stubOf(key));
+      return costOf(() => view(key, key));
+    };
+    const usual = await woken();
+    await runInDurableObject(stubOf(key), (_, { storage: { sql } }) => {
+      sql.exec("ALTER TABLE session DROP COLUMN wake");
+      sql.exec("DELETE FROM schema_step WHERE step > 1");
+    });
+    const first = await woken();
+    expect(await woken()).toEqual(usual);
+    expect(usual.written).toBe(0);
+    expect(text).toContain(`reads ${first.read - usual.read} rows more and writes ${first.written}.`);
   });
 
   it("the first send to an object that slept also counts what its inboxes hold", async () => {

@@ -1,6 +1,7 @@
-import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { DEFAULT_LIMITS } from "../../src/protocol/constants.ts";
+import type { Key } from "../../src/protocol/address.ts";
+import { DEFAULT_LIMITS, WAKE_LEASE_MAX_MS } from "../../src/protocol/constants.ts";
 import { classifyPresence } from "../../src/protocol/presence.ts";
 import {
   announce,
@@ -230,6 +231,123 @@ describe("announcements", () => {
     await must(key, "forget", { nonce: { nonce: "n", expiresAtMs: Date.now() + 1_000 } });
     const later = await must(key, "announce", { announcement: announcement(key, "s1", 1) });
     expect(later.generation).not.toBe(first.generation);
+  });
+});
+
+describe("what wakes a session", () => {
+  const lease = (fields = {}) => {
+    return { path: "inbox_socket", proven_at_ms: NOW, until_ms: NOW + WAKE_LEASE_MAX_MS, sig: "sig", ...fields };
+  };
+  let lastTs = NOW;
+  const say = (key: Key, wake?: ReturnType<typeof lease>, id = "s1") => {
+    const said = announcement(key, id, ++lastTs);
+    return must(key, "announce", { announcement: said, public: said, ...(wake && { wake }) });
+  };
+  const wakesOf = async (key: Key, viewer?: Key) => (await view(key, viewer)).roster.map(({ wake }) => wake);
+
+  it("is kept with the announcement, replaced by the next, and taken back by one without", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    await say(key, lease());
+    expect(await wakesOf(key, key)).toEqual([lease()]);
+    await say(key, lease({ path: "channel" }));
+    expect(await wakesOf(key, key)).toEqual([lease({ path: "channel" })]);
+    await say(key);
+    expect((await view(key, key)).roster[0]).not.toHaveProperty("wake");
+  });
+
+  it("is of one session, and is not taken back by its sibling's", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    await say(key, lease(), "s1");
+    await say(key, undefined, "s2");
+    const { roster } = await view(key, key);
+    expect(Object.fromEntries(roster.map(({ session: { session_id }, wake }) => [session_id, wake]))).toEqual({
+      s1: lease(),
+      s2: undefined,
+    });
+  });
+
+  it("is the first one's where an announcement is repeated with another, or without", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    const said = announcement(key, "s1", NOW);
+    await must(key, "announce", { announcement: said, wake: lease() });
+    await must(key, "announce", { announcement: said });
+    await must(key, "announce", { announcement: said, wake: lease({ path: "channel" }) });
+    expect(await wakesOf(key, key)).toEqual([lease()]);
+  });
+
+  it("is shown to the identity and its contacts, to nobody else, and not on the whole bus's roster", async () => {
+    const [key, friend, other] = [newKey(), newKey(), newKey()];
+    freezeAt(NOW);
+    await must(key, "contacts", { contacts: [friend], ts: 1 });
+    await say(key, lease());
+    const seenBy = async (viewer: Key | undefined, scope: "identity" | "bus") => {
+      const { roster } = await must(key, "view", { ...(viewer && { viewer }), scope });
+      expect(roster).toHaveLength(1);
+      return "wake" in roster[0]!;
+    };
+    expect(await seenBy(key, "identity")).toBe(true);
+    expect(await seenBy(friend, "identity")).toBe(true);
+    expect(await seenBy(other, "identity")).toBe(false);
+    expect(await seenBy(undefined, "identity")).toBe(false);
+    for (const viewer of [key, friend, other, undefined]) expect(await seenBy(viewer, "bus")).toBe(false);
+  });
+
+  it("is left away from the very millisecond at which it is past, and the session stays", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    await say(key, lease({ until_ms: NOW + 5_000 }));
+    freezeAt(NOW + 4_999);
+    expect(await wakesOf(key, key)).toEqual([lease({ until_ms: NOW + 5_000 })]);
+    freezeAt(NOW + 5_000);
+    expect(await wakesOf(key, key)).toEqual([undefined]);
+    expect((await view(key, key)).roster[0]).not.toHaveProperty("wake");
+  });
+
+  it("outlives the object's sleep, and what is written of the session's presence", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    await say(key, lease());
+    await evictDurableObject(stubOf(key));
+    expect(await wakesOf(key, key)).toEqual([lease()]);
+    freezeAt(NOW + DEFAULT_LIMITS.HEARTBEAT_MS);
+    await take(key, "s1"); // a sign of life that costs a row
+    await evictDurableObject(stubOf(key));
+    expect(await wakesOf(key, key)).toEqual([lease()]);
+  });
+
+  it("goes with its session, and does not come back with it", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    await say(key, lease());
+    await must(key, "unregister", { session: session("s1"), ts: ++lastTs, sig: "bye", goodbyes: [] });
+    await say(key);
+    expect(await wakesOf(key, key)).toEqual([undefined]);
+  });
+
+  it("is not known of a session from before there was a place for it, and is of its next announcement", async () => {
+    const key = newKey();
+    freezeAt(NOW);
+    await say(key, lease());
+    const columns = "SELECT name FROM pragma_table_info('session')";
+    await runInDurableObject(stubOf(key), (_, { storage: { sql } }) => {
+      sql.exec("ALTER TABLE session DROP COLUMN wake");
+      sql.exec("DELETE FROM schema_step WHERE step > 1");
+      expect(sql.exec(columns).toArray()).toHaveLength(6); // as the first step made it
+    });
+    await evictDurableObject(stubOf(key));
+    const { roster } = await view(key, key);
+    expect(roster).toMatchObject([{ session: { session_id: "s1" }, age_ms: 0 }]);
+    expect(roster[0]).not.toHaveProperty("wake");
+    await say(key, lease());
+    expect(await wakesOf(key, key)).toEqual([lease()]);
+    await evictDurableObject(stubOf(key));
+    expect(await wakesOf(key, key)).toEqual([lease()]);
+    await runInDurableObject(stubOf(key), (_, { storage: { sql } }) => {
+      expect(sql.exec("SELECT step FROM schema_step").toArray()).toEqual([{ step: 1 }, { step: 2 }]);
+    });
   });
 });
 

@@ -97,8 +97,14 @@ const someSkew = fc.constantFrom(...SKEWS_MS);
 
 const announceStep = step(
   "announce",
-  fc.record({ id: someSession, skewMs: someSkew, isShown: fc.boolean(), isRetry: fc.boolean() }),
-  async ({ id, skewMs, isShown, isRetry }, model, real) => {
+  fc.record({
+    id: someSession,
+    skewMs: someSkew,
+    isShown: fc.boolean(),
+    isRetry: fc.boolean(),
+    wakeForMs: fc.constantFrom(undefined, 1, 60_000, 3_600_000),
+  }),
+  async ({ id, skewMs, isShown, isRetry, wakeForMs }, model, real) => {
     const nowMs = clock.now();
     const before = model.sessions.get(id);
     // A captured or repeated announcement passes the door only while its time is near.
@@ -106,12 +112,15 @@ const announceStep = step(
     const ts = isSame ? before.ts : nowMs + skewMs;
     const shown = isSame ? before.isShown : isShown;
     const said = announcement(real.key, id, ts);
-    const answer = await ask(
-      real.key,
-      "announce",
-      shown ? { announcement: said, public: said } : { announcement: said },
-    );
-    expectLife(answer, model.announce(id, ts, said.sig, shown, nowMs), real);
+    // With a retry comes another lease, which is not taken.
+    const wakeUntilMs = wakeForMs === undefined ? undefined : nowMs + wakeForMs;
+    const wake = wakeUntilMs && { path: "channel", proven_at_ms: nowMs, until_ms: wakeUntilMs, sig: "sig" };
+    const answer = await ask(real.key, "announce", {
+      announcement: said,
+      ...(shown && { public: said }),
+      ...(wake && { wake }),
+    });
+    expectLife(answer, model.announce(id, { ts, sig: said.sig, isShown: shown, wakeUntilMs }, nowMs), real);
   },
 );
 
@@ -284,8 +293,8 @@ const receiptsStep = step("receipts", fc.nat({ max: 3 }), compareReceipts);
 export async function compareView(number: number, model: IdentityModel, real: Real): Promise<void> {
   const viewer = real.senders[number];
   const answer = await must(real.key, "view", viewer ? { viewer, scope: "identity" } : { scope: "bus" });
-  const roster = answer.roster.map(({ session: { session_id: id }, ts, age_ms, connected }) => {
-    return { id, ts, age_ms, connected };
+  const roster = answer.roster.map(({ session: { session_id: id }, ts, age_ms, connected, wake }) => {
+    return { id, ts, age_ms, connected, wake: wake?.until_ms };
   });
   const gone = answer.gone.map(({ pubkey, session_id: id, ts, sig, at_ms }) => {
     expect(pubkey).toBe(real.key);

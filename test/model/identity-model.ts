@@ -35,6 +35,8 @@ interface Session {
   readonly ts: number;
   readonly sig: string;
   readonly isShown: boolean;
+  /** Until when its lease of what wakes it may be said; absent: it has none. */
+  readonly wakeUntilMs: number | undefined;
   /** Last sign of life, and the one that is written down: only that one outlives a sleep. */
   seenAtMs: number;
   writtenAtMs: number;
@@ -124,13 +126,17 @@ export class IdentityModel {
     this.#overflow = overflow;
   }
 
-  announce(session: string, ts: number, sig: string, isShown: boolean, nowMs: number): Answer<object> {
+  announce(
+    session: string,
+    { ts, sig, isShown, wakeUntilMs }: Pick<Session, "ts" | "sig" | "isShown" | "wakeUntilMs">,
+    nowMs: number,
+  ): Answer<object> {
     this.#passTime(nowMs);
     const known = this.sessions.get(session);
     if (known?.ts === ts && known.sig === sig) return {}; // a retry is no sign of life
     if (ts <= this.#fence(session)) return { refused: "stale" };
     if (!known && this.sessions.size >= this.#limits.SESSIONS_MAX) return { refused: "session_limit" };
-    this.sessions.set(session, { ts, sig, isShown, seenAtMs: nowMs, writtenAtMs: nowMs });
+    this.sessions.set(session, { ts, sig, isShown, wakeUntilMs, seenAtMs: nowMs, writtenAtMs: nowMs });
     this.tombstones.delete(session);
     return {};
   }
@@ -285,9 +291,10 @@ export class IdentityModel {
     const seesAll = viewer !== undefined && (viewer === this.key || (this.contacts?.keys.has(viewer) ?? false));
     const roster = [...this.sessions]
       .filter(([, { isShown }]) => seesAll || isShown)
-      .map(([id, { ts }]) => {
+      .map(([id, { ts, wakeUntilMs = 0 }]) => {
         const age_ms = nowMs - this.#seenAtMs(id);
-        return { id, ts, age_ms, connected: this.sockets.has(id) && age_ms < this.#limits.LIVE_MS };
+        const wake = seesAll && nowMs < wakeUntilMs ? wakeUntilMs : undefined;
+        return { id, ts, age_ms, connected: this.sockets.has(id) && age_ms < this.#limits.LIVE_MS, wake };
       });
     const gone = [...this.tombstones]
       .filter(([, { wasShown }]) => seesAll || wasShown)
@@ -383,11 +390,12 @@ export class IdentityModel {
   boundaries(): number[] {
     const limits = this.#limits;
     const instants = [
-      ...[...this.sessions.values()].flatMap(({ seenAtMs, writtenAtMs }) => [
+      ...[...this.sessions.values()].flatMap(({ seenAtMs, writtenAtMs, wakeUntilMs }) => [
         seenAtMs + limits.LIVE_MS,
         seenAtMs + limits.AWAY_RETAIN_MS,
         writtenAtMs + limits.HEARTBEAT_MS,
         writtenAtMs + limits.AWAY_RETAIN_MS,
+        ...(wakeUntilMs === undefined ? [] : [wakeUntilMs]),
       ]),
       ...[...this.tombstones.values()].map(({ atMs }) => atMs + limits.AWAY_RETAIN_MS),
       ...this.mail.map(({ atMs }) => atMs + limits.MESSAGE_RETAIN_MS),

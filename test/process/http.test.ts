@@ -3,8 +3,8 @@
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { startBus, type LocalBus } from "../../scripts/local-bus.ts";
-import { DEFAULT_LIMITS } from "../../src/protocol/constants.ts";
-import { Agent, newMessageId, signAnnouncement, signUnregister } from "../support/agent.ts";
+import { DEFAULT_LIMITS, WAKE_LEASE_MAX_MS } from "../../src/protocol/constants.ts";
+import { Agent, newMessageId, signAnnouncement, signUnregister, signWake } from "../support/agent.ts";
 import { SessionSocket } from "../support/session-socket.ts";
 
 let bus: LocalBus;
@@ -153,6 +153,49 @@ describe("the whole-bus roster", () => {
       expect(await a.request("GET", `/roster?${query}`)).toMatchObject({ status: 400, body: { error: "bad_query" } });
     }
     expect(await a.request("GET", "/roster?identity=x")).toMatchObject({ status: 400, body: { error: "bad_key" } });
+  });
+});
+
+describe("what wakes a session", () => {
+  /** Of an hour, as signed for the session. */
+  const leaseOf = (who: Agent, id: string, path: string) => {
+    const proven_at_ms = Date.now() - 1_000;
+    return signWake(who.signer, id, { path, proven_at_ms, until_ms: proven_at_ms + WAKE_LEASE_MAX_MS });
+  };
+  const saying = (who: Agent, id: string) => {
+    const said = { name: "a", session: { session_id: id }, ts: who.nextTs() };
+    const announcement = signAnnouncement(who.signer, said);
+    return { announcement, public: announcement };
+  };
+  const seen = async (by: Agent, whose: Agent) => (await by.roster(whose.key)).body.roster[0];
+
+  it("is told by HTTP or by socket, and its very bytes are shown to contacts alone", async () => {
+    const [a, b] = await pair();
+    const stranger = await agent();
+    const lease = leaseOf(b, "s", "channel");
+    const { announcement, public: shown } = saying(b, "s");
+    const answer = await b.request("POST", "/announce", { ...announcement, public: shown, wake: lease });
+    expect(answer.status).toBe(202);
+    expect((await seen(a, b)).wake).toEqual(lease);
+    expect((await seen(b, b)).wake).toEqual(lease);
+    expect(await seen(stranger, b)).toMatchObject({ name: "a" });
+    expect(await seen(stranger, b)).not.toHaveProperty("wake");
+    for (let cursor: string | undefined; ;) {
+      const { body } = await a.roster(undefined, { limit: 200, ...(cursor && { cursor }) });
+      for (const each of body.roster) expect(each).not.toHaveProperty("wake");
+      cursor = body.cursor;
+      if (!cursor) break;
+    }
+
+    const socket = await SessionSocket.open(b, "s");
+    const another = leaseOf(b, "s", "a-way_of-theirs");
+    socket.send({ t: "announce", ...saying(b, "s"), wake: another });
+    await socket.settled();
+    expect((await seen(a, b)).wake).toEqual(another);
+    socket.send({ t: "announce", ...saying(b, "s") });
+    await socket.settled();
+    expect(await seen(a, b)).not.toHaveProperty("wake");
+    await socket.end();
   });
 });
 

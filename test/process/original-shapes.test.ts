@@ -12,7 +12,17 @@ import { PROJECT_DIR, startBus, type LocalBus } from "../../scripts/local-bus.ts
 import { parseRosterEntry, verifyAnnouncement, type Announcement } from "../../src/protocol/announcement.ts";
 import { PAGE_DEFAULT } from "../../src/protocol/constants.ts";
 import { isRefusal } from "../../src/protocol/refusal.ts";
-import { exchange, keyOf, signAnnouncement, signerOf, signMessage, type Answer, type Json } from "../support/agent.ts";
+import {
+  Agent,
+  exchange,
+  keyOf,
+  signAnnouncement,
+  signerOf,
+  signMessage,
+  signWake,
+  type Answer,
+  type Json,
+} from "../support/agent.ts";
 
 /** The original client's calls, and nothing that it does not send. */
 class OriginalClient {
@@ -154,6 +164,28 @@ describe("under ACCESS=open", () => {
     const { body } = await alice.roster();
     const shown = new Set(body.roster.map(({ pubkey }: Json) => pubkey));
     expect(crowd.filter(({ signer }) => !shown.has(signer.key))).toEqual([]);
+  });
+
+  it("shows what wakes a session to who signs as a contact of it, and to nobody who does not", async () => {
+    const [friend, other] = [await Agent.create({ url: bus.url }), await Agent.create({ url: bus.url })];
+    const ours = await Agent.create({ url: bus.url });
+    const said = { name: "ours", session: { session_id: "s" }, ts: ours.nextTs() };
+    const terms = { path: "channel", proven_at_ms: said.ts - 1, until_ms: said.ts + 60_000 };
+    const wake = signWake(ours.signer, "s", terms);
+    expect(await ours.contacts([friend.key])).toMatchObject({ status: 200 });
+    const answer = await ours.request("POST", "/announce", { ...signAnnouncement(ours.signer, said), wake });
+    expect(answer).toMatchObject({ status: 202 });
+    const target = `/roster?identity=${ours.key}`;
+    const unsigned = await exchange(new URL(bus.url), "GET", target);
+    const ofOther = await other.request("GET", target);
+    const ofFriend = await friend.request("GET", target);
+    for (const { body } of [unsigned, ofOther, ofFriend]) expect(body.roster).toMatchObject([{ name: "ours" }]);
+    expect(ofFriend.body.roster[0].wake).toEqual(wake);
+    for (const { body } of [unsigned, ofOther]) expect(body.roster[0]).not.toHaveProperty("wake");
+    const all = [(await alice.roster()).body, (await friend.roster()).body].flatMap(({ roster }) => roster);
+    expect(all.filter((each: Json) => each.pubkey === ours.key)).toHaveLength(2);
+    for (const each of all) expect(each).not.toHaveProperty("wake");
+    for (const each of [friend, other, ours]) each.close();
   });
 
   it("still refuses a message or announcement whose signature does not hold", async () => {

@@ -10,11 +10,18 @@ import {
   sha256,
   tokenBytes,
   unregisterBytes,
+  wakeLeaseBytes,
   type AnnouncementFields,
   type MessageFields,
   type TokenFields,
 } from "../../src/protocol/canonical.ts";
-import { ANNOUNCE_DOMAIN, MESSAGE_DOMAIN, TOKEN_DOMAIN, UNREGISTER_DOMAIN } from "../../src/protocol/constants.ts";
+import {
+  ANNOUNCE_DOMAIN,
+  MESSAGE_DOMAIN,
+  TOKEN_DOMAIN,
+  UNREGISTER_DOMAIN,
+  WAKE_DOMAIN,
+} from "../../src/protocol/constants.ts";
 
 /** Copied, since one runtime's types leave open what buffer an encoder gives. */
 const utf8 = (text: string) => Uint8Array.from(new TextEncoder().encode(text));
@@ -70,6 +77,20 @@ describe("layout, written out by hand", () => {
   it("of an unregister", () => {
     expect(unregisterBytes(filledWith(4), "s", 1)).toStrictEqual(
       join(utf8("interlink-unregister-v1\0"), new Uint8Array(32).fill(4), [1, 0, 0, 0, 0x73], [1, 0, 0, 0, 0, 0, 0, 0]),
+    );
+  });
+
+  it("of a lease of what wakes a session: the two times come last, first the earlier", () => {
+    const lease = { key: filledWith(8), session_id: "s", path: "p", proven_at_ms: 1, until_ms: 258 };
+    expect(wakeLeaseBytes(lease)).toStrictEqual(
+      join(
+        utf8("interlink-wake-v1\0"),
+        new Uint8Array(32).fill(8),
+        [1, 0, 0, 0, 0x73],
+        [1, 0, 0, 0, 0x70],
+        [1, 0, 0, 0, 0, 0, 0, 0],
+        [2, 1, 0, 0, 0, 0, 0, 0],
+      ),
     );
   });
 
@@ -219,6 +240,26 @@ describe("no two different records share bytes", () => {
     );
   });
 
+  it("lease of what wakes a session", () => {
+    const anyLease = fc.record({
+      key: anyKey,
+      session_id: anyText,
+      path: anyText,
+      proven_at_ms: anyTs,
+      until_ms: anyTs,
+    });
+    fc.assert(
+      fc.property(anyLease, (lease) => {
+        const read = new Reader(wakeLeaseBytes(lease));
+        read.domain(WAKE_DOMAIN);
+        const [key, session_id, path] = [read.key(), read.text(), read.text()];
+        const [proven_at_ms, until_ms] = [read.time(), read.time()];
+        read.end();
+        expect({ key, session_id, path, proven_at_ms, until_ms }).toEqual(lease);
+      }),
+    );
+  });
+
   it("token", () => {
     const anyToken = fc.record({
       key: anyKey,
@@ -250,7 +291,7 @@ describe("no two different records share bytes", () => {
   });
 
   it("of different kinds: no domain tag is the beginning of another", () => {
-    const domains = [MESSAGE_DOMAIN, ANNOUNCE_DOMAIN, UNREGISTER_DOMAIN, TOKEN_DOMAIN];
+    const domains = [MESSAGE_DOMAIN, ANNOUNCE_DOMAIN, UNREGISTER_DOMAIN, TOKEN_DOMAIN, WAKE_DOMAIN];
     for (const a of domains) {
       for (const b of domains) expect(a.startsWith(b)).toBe(a === b);
       expect(a.indexOf("\0")).toBe(a.length - 1);

@@ -40,6 +40,7 @@ it("has the values that the protocol states", () => {
     CONTACTS_MAX: 1024,
     RECEIPTS_MAX: 256,
     POLL_MAX_MS: 30_000,
+    WAKE_LEASE_MAX_MS: 3_600_000,
     PAGE_DEFAULT: 50,
     PAGE_MAX: 200,
   });
@@ -68,6 +69,11 @@ describe("order", () => {
       why: "an acked id outlives every retry, even of a message that a fast clock dated ahead",
     },
     { less: limits.KNOCK_RETAIN_MS, more: limits.MESSAGE_RETAIN_MS, why: "a knock never outstays mail" },
+    {
+      less: constants.WAKE_LEASE_MAX_MS,
+      more: limits.AWAY_STALE_MS,
+      why: "what wakes a session is not said of one that is probably gone",
+    },
     { less: constants.POLL_DEFAULT_MS, more: constants.POLL_MAX_MS, why: "what is waited unasked may be asked for" },
     { less: constants.POLL_MAX_MS + 1, more: limits.LIVE_MS, why: "a session that only polls stays live" },
     { less: limits.CLOCK_SKEW_MS + 1, more: limits.LIVE_MS, why: "a clock within the skew does not cost presence" },

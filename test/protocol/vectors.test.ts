@@ -9,18 +9,27 @@ import { describe, expect, it } from "vitest";
 import { keyBytes, parseKey, type Key, type SessionId } from "../../src/protocol/address.ts";
 import { verifyAnnouncement, verifyUnregister, type Announcement } from "../../src/protocol/announcement.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/protocol/base64url.ts";
-import { announcementBytes, messageBytes, sha256, tokenBytes, unregisterBytes } from "../../src/protocol/canonical.ts";
+import {
+  announcementBytes,
+  messageBytes,
+  sha256,
+  tokenBytes,
+  unregisterBytes,
+  wakeLeaseBytes,
+} from "../../src/protocol/canonical.ts";
 import { verifyMessage, type Message } from "../../src/protocol/message.ts";
 import { parseSignature, verifySignature } from "../../src/protocol/signature.ts";
 import { publicKeyOf, sign } from "../../src/protocol/signing.ts";
 import { isStrictSignature } from "../../src/protocol/strict-point.ts";
 import { formatToken, parseToken, signedTokenBytes, verifyToken, type Token } from "../../src/protocol/token.ts";
+import { verifyWakeLease } from "../../src/protocol/wake-lease.ts";
 import announcements from "../vectors/announcements.json";
 import keys from "../vectors/keys.json";
 import messages from "../vectors/messages.json";
 import strictness from "../vectors/strictness.json";
 import tokens from "../vectors/tokens.json";
 import unregisters from "../vectors/unregisters.json";
+import wakes from "../vectors/wakes.json";
 
 type Signer = keyof typeof keys;
 
@@ -37,6 +46,7 @@ it("reads every file: a vector that is not there cannot fail", () => {
     messages: [messages.length, messages.filter(({ valid }) => valid).length],
     announcements: [announcements.length, announcements.filter(({ valid }) => valid).length],
     unregisters: unregisters.length,
+    wakes: [wakes.length, wakes.filter(({ valid }) => valid).length],
     tokens: tokens.length,
     strictness: [strictness.length, strictness.filter(({ accept }) => accept).length],
   }).toStrictEqual({
@@ -44,6 +54,7 @@ it("reads every file: a vector that is not there cannot fail", () => {
     messages: [39, 16],
     announcements: [9, 4],
     unregisters: 2,
+    wakes: [13, 4],
     tokens: 4,
     strictness: [10, 1],
   });
@@ -117,6 +128,29 @@ describe("unregisters", () => {
     expect(await verifyUnregister({ ...unregister, ts: vector.ts + 1 })).toBe(false);
     expect(await verifyUnregister({ ...unregister, session: { session_id: "other" as SessionId } })).toBe(false);
     expect(await verifyUnregister({ ...unregister, pubkey: keyOf("carol") })).toBe(false);
+  });
+});
+
+describe("leases of what wakes a session", () => {
+  const announcedBy = (signer: string, session_id: string) =>
+    ({ pubkey: keyOf(signer), session: { session_id } }) as Announcement;
+
+  it.each(wakes.filter(({ valid }) => valid))("signs: $name", async ({ signer, session_id, canonical_hex, wake }) => {
+    const bytes = wakeLeaseBytes({ key: keyOf(signer), session_id, ...wake });
+    expect(hexOf(bytes)).toBe(canonical_hex);
+    expect(await sign(bytes, seedOf(signer))).toBe(wake.sig);
+    const changes = [
+      verifyWakeLease({ ...wake, path: `${wake.path}x` }, announcedBy(signer, session_id)),
+      verifyWakeLease({ ...wake, proven_at_ms: wake.proven_at_ms + 1 }, announcedBy(signer, session_id)),
+      verifyWakeLease({ ...wake, until_ms: wake.until_ms - 1 }, announcedBy(signer, session_id)),
+      verifyWakeLease(wake, announcedBy(signer, `${session_id}x`)),
+      verifyWakeLease(wake, announcedBy(signer === "carol" ? "alice" : "carol", session_id)),
+    ];
+    expect(new Set(await Promise.all(changes))).toStrictEqual(new Set([false]));
+  });
+
+  it.each(wakes)("$name: valid is $valid", async ({ signer, session_id, wake, valid }) => {
+    expect(await verifyWakeLease(wake, announcedBy(signer, session_id))).toBe(valid);
   });
 });
 

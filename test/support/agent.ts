@@ -7,7 +7,13 @@ import { createHash, createPrivateKey, randomBytes, sign as nativeSign, type Key
 import { Agent as HttpAgent, request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import type { Key } from "../../src/protocol/address.ts";
 import { encodeBase64url } from "../../src/protocol/base64url.ts";
-import { announcementBytes, messageBytes, tokenBytes, unregisterBytes } from "../../src/protocol/canonical.ts";
+import {
+  announcementBytes,
+  messageBytes,
+  tokenBytes,
+  unregisterBytes,
+  wakeLeaseBytes,
+} from "../../src/protocol/canonical.ts";
 import { AUTH_SCHEME } from "../../src/protocol/constants.ts";
 import { publicKeyOf } from "../../src/protocol/signing.ts";
 import { formatToken } from "../../src/protocol/token.ts";
@@ -104,6 +110,15 @@ export function signAnnouncement(
 ): Json {
   const fields = { pubkey: signer.key, ...input };
   return { ...fields, sig: signer.sign(announcementBytes(fields)) };
+}
+
+/** A signed lease of what wakes a session. */
+export function signWake(
+  signer: Signer,
+  session_id: string,
+  terms: { readonly path: string; readonly proven_at_ms: number; readonly until_ms: number },
+): Json {
+  return { ...terms, sig: signer.sign(wakeLeaseBytes({ key: signer.key, session_id, ...terms })) };
 }
 
 /** A signed goodbye of a session. */

@@ -6,7 +6,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { WebSocket } from "ws";
 import { encodeBase64url } from "../../src/protocol/base64url.ts";
-import { announcementBytes, tokenBytes } from "../../src/protocol/canonical.ts";
+import { announcementBytes, tokenBytes, wakeLeaseBytes } from "../../src/protocol/canonical.ts";
 import { AUTH_SCHEME, MESSAGE_DOMAIN, TOKEN_DOMAIN } from "../../src/protocol/constants.ts";
 import { formatToken } from "../../src/protocol/token.ts";
 import {
@@ -38,7 +38,13 @@ export interface Step {
   readonly headers: Readonly<Record<string, Json>>;
   readonly body?: string;
   readonly bodyGen?: Json;
-  readonly frames?: readonly { readonly text?: string; readonly repeat?: string; readonly n?: number }[];
+  readonly frames?: readonly {
+    readonly text?: string;
+    readonly repeat?: string;
+    readonly n?: number;
+    /** As a body's, in a frame of its own: `announce` alone. */
+    readonly bodyGen?: Json;
+  }[];
   readonly expect: Expectation;
 }
 
@@ -93,7 +99,10 @@ export function prepare(step: Step, cast: Cast, audience: string, i = 1): Outgoi
     target,
     headers: Object.fromEntries(Object.entries(step.headers).map(([name, value]) => [name, header(value)])),
     ...(body && { body }),
-    frames: (step.frames ?? []).map((frame) => frame.text ?? frame.repeat!.repeat(frame.n!)).map(expand),
+    frames: (step.frames ?? []).map(({ text, repeat, n, bodyGen }) => {
+      if (bodyGen !== undefined) return JSON.stringify(announceFrame(expand(bodyGen), cast));
+      return expand(text ?? repeat!.repeat(n!));
+    }),
   };
 }
 
@@ -165,12 +174,9 @@ function makeBody(step: Step, cast: Cast, expand: (value: Json) => Json): Uint8A
     case "send":
       return toBytes(makeSend(spec, cast));
     case "announce":
-    case "unregister": {
-      const signer = cast.signers[spec.key]!;
-      const said = makePresence(spec, signer);
-      const shown = spec.public && makePresence({ ...spec, set: { ...spec.set, ts: said.ts, ...spec.public } }, signer);
-      return toBytes({ ...said, ...(shown && { public: shown }), ...spec.after });
-    }
+      return toBytes({ ...makeAnnounced(spec, cast), ...spec.after });
+    case "unregister":
+      return toBytes({ ...makePresence(spec, cast.signers[spec.key]!), ...spec.after });
     default:
       throw new Error(`unknown bodyGen ${spec.gen}`);
   }
@@ -183,6 +189,37 @@ function makeSend(spec: Json, { signers }: Cast): Json {
   if (spec.aliasSig) payload.sig = aliasOf(payload.sig);
   return { to: spec.route ?? `${to}#${spec.session}`, payload };
 }
+
+/** An announcement with what may stand beside it. */
+function makeAnnounced(spec: Json, cast: Cast): Json {
+  const signer = cast.signers[spec.key]!;
+  const said = makePresence(spec, signer);
+  const shown = spec.public && makePresence({ ...spec, set: { ...spec.set, ts: said.ts, ...spec.public } }, signer);
+  const wake = spec.wake && { wake: makeWake(spec.wake, said, cast) };
+  return { ...said, ...(shown && { public: shown }), ...wake };
+}
+
+function announceFrame(spec: Json, cast: Cast): Json {
+  const { public: shown, wake, ...announcement } = makeAnnounced(spec, cast);
+  return { t: "announce", announcement, ...(shown && { public: shown }), ...(wake !== undefined && { wake }) };
+}
+
+/**
+ * What wakes the announced session: for a minute (`forMs`), proven a second before it is announced (`provenInMs` from then),
+ * signed by its key. `raw` stands in its place; `set` is signed, `after` is not; `by` and `session` are whose it is signed as.
+ */
+function makeWake(spec: Json, said: Json, { signers }: Cast): Json {
+  if ("raw" in spec) return spec.raw;
+  const proven_at_ms = said.ts + (spec.provenInMs ?? -1_000);
+  const fields = { path: "channel", proven_at_ms, until_ms: proven_at_ms + (spec.forMs ?? 60_000), ...spec.set };
+  const session_id = spec.session ?? said.session.session_id;
+  const by = signers[spec.by] ?? Object.values(signers).find(({ key }) => key === said.pubkey)!;
+  const isSignable = [fields.proven_at_ms, fields.until_ms].every((at) => Number.isSafeInteger(at) && at >= 0);
+  const sig = by.sign(wakeLeaseBytes({ key: by.key, session_id, ...fields, ...(!isSignable && ZERO_TIMES) }));
+  return { ...fields, sig, ...spec.after };
+}
+
+const ZERO_TIMES = { proven_at_ms: 0, until_ms: 0 };
 
 function makePresence(spec: Json, signer: Signer): Json {
   const session = { session_id: "s1", cwd: "", git_root: "", summary: "", ...spec.set?.session };

@@ -278,6 +278,10 @@ export class FakeAgent implements BusAgent {
     this.#note("heard");
   }
 
+  wakeChanged(): void {
+    this.#note("wakeChanged");
+  }
+
   async liftBudget(peer: Key, operator: Operator): Promise<PeerRef> {
     Operator.check(operator, peer);
     this.#isLifted = true;

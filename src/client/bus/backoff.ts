@@ -43,6 +43,14 @@ export function noteFresh(attempts: Attempts): Attempts {
   return { ...attempts, failures: 0 };
 }
 
+/**
+ * A wait begins: what seems to come was just now, and is written down so. Else it would be just now whenever it is looked
+ * at, and a wait for it would have no end before the clock is where it was.
+ */
+export function noteWait(attempts: Attempts, nowMs: number): Attempts {
+  return { ...attempts, beganAtMs: past(attempts, nowMs) };
+}
+
 /** How long an attempt must wait for the bound alone; 0 if it may begin now. */
 export function holdOffMs(attempts: Attempts, nowMs: number): number {
   const began = past(attempts, nowMs);

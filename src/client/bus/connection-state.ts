@@ -16,6 +16,7 @@ import {
   noteEnd,
   noteFailure,
   noteFresh,
+  noteWait,
   type Attempts,
 } from "./backoff.ts";
 import type { BusRefusal, Unreachable } from "./outcome.ts";
@@ -29,7 +30,7 @@ export const LEAVE_MAX_MS = 250;
 /** Newer sockets of the same session within {@link TAKEOVER_WINDOW_MS} that are put up with. */
 export const TAKEOVERS_MAX = 3;
 export const TAKEOVER_WINDOW_MS = 60_000;
-/** A timer later than this many heartbeats means that the machine slept. */
+/** A timer later than this many heartbeats means that the machine slept; one so much earlier, that its clock was set back. */
 export const SLEPT_HEARTBEATS = 2;
 
 /**
@@ -40,8 +41,8 @@ export const SLEPT_HEARTBEATS = 2;
  *   idle ────────▶ dialing ────────────▶ open ─────────────────▶ leaving
  *                  ▲  ▲ │                 │ │ ping, pong            │
  *             due  │  │ │ failed, closed, │ │                       │ 4000, closed,
- *                  │  │ │ no answer       │ │ 4408, no pong, slept: │ or no time left
- *                waiting ◀────────────────┘ │ dialing at once       ▼
+ *                  │  │ │ no answer       │ │ 4408, no pong, slept, │ or no time left
+ *                waiting ◀────────────────┘ │ set back: dialing     ▼
  *                     └─────────────────────┴────────────────▶ stopped
  *                        4000, 4401, 4403, 4409 too often, our own close
  * ```
@@ -153,6 +154,9 @@ function stepConnected(
   const { nowMs, heartbeatMs } = moment;
   const stay: Step = { link, actions: [] };
   const isOpen = state.at === "open";
+  const isTimed = event.on === "tick" || event.on === "pong";
+  // What is known of the bus's clock is void: the welcome tells it anew, and what waits by ours is hurried.
+  if (isOpen && isTimed && isEarly(state, moment)) return dial(ended(link, state, nowMs), moment, "drop");
   switch (event.on) {
     case "welcome":
       if (!event.speaksOurs) return stop(link, { by: "client_too_old" }, "hangUp");
@@ -214,14 +218,15 @@ function dial(link: Link, moment: Moment, first?: "drop", why?: Interruption, is
   const { nowMs } = moment;
   const waitMs = holdOffMs(link.attempts, nowMs);
   if (waitMs > 0) {
-    return to(link, { at: "waiting", dueAtMs: nowMs + waitMs, why: why ?? { broken: "too_many_attempts" } }, first);
+    const waiting: State = { at: "waiting", dueAtMs: nowMs + waitMs, why: why ?? { broken: "too_many_attempts" } };
+    return to({ ...link, attempts: noteWait(link.attempts, nowMs) }, waiting, first);
   }
   const attempts = noteAttempt(link.attempts, nowMs);
   return to({ ...link, attempts }, { at: "dialing", dueAtMs: nowMs + DIAL_MAX_MS, isMended }, first, "dial");
 }
 
 function backOff(link: Link, why: Interruption, { nowMs, random }: Moment, first?: "drop"): Step {
-  const attempts = noteFailure(link.attempts);
+  const attempts = noteFailure(noteWait(link.attempts, nowMs));
   const asked = "retryAfterMs" in why ? (why.retryAfterMs ?? 0) : 0;
   // Jitter on top of what the bus asked for: it asks the same of all.
   const delayMs = asked + backoffMs(attempts, nowMs, random);
@@ -244,6 +249,12 @@ function goodbye(isConfirmed: boolean): Stop {
 function ended(link: Link, state: State & { at: "dialing" | "open" }, nowMs: number): Link {
   if (state.at !== "open") return link;
   return { ...link, attempts: noteEnd(link.attempts, nowMs - state.sinceMs) };
+}
+
+/** A pong may come as soon as the ping was said. */
+function isEarly({ dueAtMs, isPinged }: State & { at: "open" }, { nowMs, heartbeatMs }: Moment): boolean {
+  const earliestMs = isPinged ? dueAtMs - PONG_MAX_MS : dueAtMs;
+  return earliestMs - nowMs > SLEPT_HEARTBEATS * heartbeatMs;
 }
 
 function isLate({ dueAtMs }: { dueAtMs: number }, { nowMs, heartbeatMs }: Moment): boolean {

@@ -10,6 +10,7 @@ import { formatRoute, type SessionId } from "../../protocol/address.ts";
 import type { Announcement, Unregister } from "../../protocol/announcement.ts";
 import { DEFAULT_LIMITS } from "../../protocol/constants.ts";
 import { FRAME_VERSIONS, PING, PONG } from "../../protocol/frames.ts";
+import type { WakeLease } from "../../protocol/wake-lease.ts";
 import type { Gap } from "./answers.ts";
 import { readFrame, type BusItem, type ReadFrame } from "./bus-frame.ts";
 import type { BusUrl } from "./bus-url.ts";
@@ -62,8 +63,11 @@ export interface ConnectionOptions {
   readonly openLine?: typeof openWebSocket;
 }
 
-/** What became of a goodbye: the bus has it, or may have it, or there was no socket to say it on. */
-export type Farewell = "unregistered" | "unconfirmed" | "not_connected";
+/**
+ * What became of a goodbye: the bus has it, or may have it, or has refused what may be it (it was dated by a clock that was
+ * wrong, which it has set right by that), or there was no socket to say it on.
+ */
+export type Farewell = "unregistered" | "unconfirmed" | "refused" | "not_connected";
 
 export class Connection {
   readonly #options: ConnectionOptions;
@@ -79,6 +83,7 @@ export class Connection {
   #generation: string | undefined;
   #pushedThrough = 0;
   #farewells: ((farewell: Farewell) => void)[] = [];
+  #isGoodbyeRefused = false;
 
   constructor(options: ConnectionOptions) {
     const { timers = systemTimers, heartbeatMs = DEFAULT_LIMITS.HEARTBEAT_MS, random = Math.random } = options;
@@ -109,17 +114,18 @@ export class Connection {
   /**
    * Says that the session is here. Nothing answers a frame that is taken; a refusal comes to `onRefused`.
    * @param shown what those see who are no contacts; absent: the session is hidden from them
+   * @param wake what wakes it, for contacts; absent: what was said of it before is taken back
    * @returns false if the socket is not open
    */
-  announce(announcement: Announcement, shown?: Announcement): boolean {
+  announce(announcement: Announcement, shown?: Announcement, wake?: WakeLease): boolean {
     if (this.state.at !== "open") return false;
-    return this.#say({ t: "announce", announcement, ...(shown ? { public: shown } : {}) });
+    return this.#say({ t: "announce", announcement, ...(shown && { public: shown }), ...(wake && { wake }) });
   }
 
   /**
    * Says goodbye and ends the connection for good, whatever comes of it.
    * @param goodbyes signed messages for peers, at most BATCH_MAX, which the bus sends on
-   * @returns within 250 ms; `not_connected` at once, and then it may still be said over HTTP
+   * @returns within 250 ms; `not_connected` at once. After that, and after `refused`, it may still be said over HTTP
    */
   unregister({ ts, sig }: Unregister, goodbyes: readonly Outgoing[] = []): Promise<Farewell> {
     const { at } = this.state;
@@ -243,6 +249,9 @@ export class Connection {
       this.#options.clock.learn(why.now_ms, this.state.at === "dialing" ? this.#dialledAtMs : undefined);
     }
     this.#options.ears.onRefused?.(why);
+    if (this.state.at !== "leaving") return;
+    this.#isGoodbyeRefused = true;
+    this.close();
   }
 
   #say(frame: object): boolean {
@@ -250,7 +259,8 @@ export class Connection {
   }
 
   #farewell(why: (State & { at: "stopped" })["why"]): void {
-    const farewell = why.by === "unregister" && why.isConfirmed ? "unregistered" : "unconfirmed";
+    const isKnown = why.by === "unregister" && why.isConfirmed;
+    const farewell = isKnown ? "unregistered" : this.#isGoodbyeRefused ? "refused" : "unconfirmed";
     for (const resolve of this.#farewells.splice(0)) resolve(farewell);
   }
 }

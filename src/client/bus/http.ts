@@ -9,6 +9,7 @@ import type { Announcement, Unregister } from "../../protocol/announcement.ts";
 import { AUTH_SCHEME, BATCH_MAX, POLL_MAX_MS } from "../../protocol/constants.ts";
 import { parseJsonObject } from "../../protocol/json.ts";
 import { isRefusal } from "../../protocol/refusal.ts";
+import type { WakeLease } from "../../protocol/wake-lease.ts";
 import * as answers from "./answers.ts";
 import type { BusUrl } from "./bus-url.ts";
 import type { BusClock } from "./clock.ts";
@@ -27,6 +28,8 @@ export const ANSWER_MAX_MS = 10_000;
 export interface Announced {
   readonly announcement: Announcement;
   readonly public?: Announcement;
+  /** What wakes the session, for contacts; left away at a bus that does not know it yet. */
+  readonly wake?: WakeLease;
 }
 
 export interface BusHttpOptions {
@@ -76,12 +79,18 @@ export class BusHttp {
   }
 
   /** @param sign makes the announcement for a `ts`; asked again if the first one was out of the bus's time */
-  announce(sign: (ts: number) => Announced): Promise<Outcome<answers.Life>> {
-    const body = () => {
-      const { announcement, public: shown } = sign(this.#clock.nextTs());
-      return shown ? { ...announcement, public: shown } : announcement;
+  async announce(sign: (ts: number) => Announced): Promise<Outcome<answers.Life>> {
+    let hasLease = false;
+    const body = (isPlain: boolean) => {
+      const { announcement, public: shown, wake } = sign(this.#clock.nextTs());
+      hasLease = wake !== undefined && !isPlain;
+      return { ...announcement, ...(shown && { public: shown }), ...(hasLease && { wake }) };
     };
-    return this.#ask({ method: "POST", target: "/announce", body }, answers.readLife);
+    const ask = (isPlain: boolean) =>
+      this.#ask({ method: "POST", target: "/announce", body: () => body(isPlain) }, answers.readLife);
+    const said = await ask(false);
+    // A bus of before there were leases takes the rest.
+    return hasLease && "refused" in said && isOfLease(said) ? ask(true) : said;
   }
 
   /**
@@ -203,6 +212,11 @@ export class BusHttp {
     }
     return this.#exchanger.run({ method, target, headers, timeoutMs, signal, ...content });
   }
+}
+
+/** What an announcement may be refused for because of its lease alone. */
+export function isOfLease({ refused }: BusRefusal): boolean {
+  return refused === "unknown_field" || refused === "bad_field" || refused === "bad_payload_signature";
 }
 
 /** Only a body that is signed by its own `ts` comes out otherwise the second time. */

@@ -11,16 +11,31 @@ import {
   verifyUnregister,
   type Announcement,
 } from "../../protocol/announcement.ts";
+import { DEFAULT_LIMITS } from "../../protocol/constants.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { isRefusal } from "../../protocol/refusal.ts";
 import { keyField, sessionIdField, signatureField, tsField, whole } from "../../protocol/schema.ts";
+import { isWakeLeaseTimely, verifyWakeLease, wakeLeaseSchema } from "../../protocol/wake-lease.ts";
 import { readPage } from "./answers.ts";
 
 /** Entries of each list that are looked at: verifying one costs about a tenth of a millisecond. */
 export const ENTRIES_MAX = 4_096;
 
 /** One session, its announcement verified. `age_ms`: since its last sign of life, by the bus's clock. */
-export type RosterSession = Announcement & { readonly age_ms: number; readonly connected: boolean };
+export type RosterSession = Announcement & {
+  readonly age_ms: number;
+  readonly connected: boolean;
+  /** Absent: nothing is known of what wakes it. */
+  readonly wake?: WakeSeen;
+};
+
+/** A wake that was answered, as the session signed it: the path is its own word for it. Times are by the bus's clock. */
+export interface WakeSeen {
+  readonly path: string;
+  readonly proven_age_ms: number;
+  /** For so long it may be said. */
+  readonly left_ms: number;
+}
 
 /** A session that said goodbye, its signature verified. */
 export interface Departure {
@@ -66,7 +81,9 @@ export async function readRoster(answer: JsonObject, identity?: Key): Promise<Ro
 
   const departures = view.gone.slice(0, ENTRIES_MAX).map((entry) => readDeparture(entry, identity));
   const gone = newest((await Promise.all(departures)).filter((entry) => entry !== undefined).filter(isTheirs));
-  const sessions = (await Promise.all(view.roster.slice(0, ENTRIES_MAX).map(readSession)))
+  const sessions = (
+    await Promise.all(view.roster.slice(0, ENTRIES_MAX).map((entry) => readSession(entry, view.now_ms)))
+  )
     .filter((entry) => entry !== undefined)
     .filter(isTheirs);
   // Invariant 4: nothing revives a closed session but an announcement above its goodbye.
@@ -81,12 +98,22 @@ export async function readRoster(answer: JsonObject, identity?: Key): Promise<Ro
   };
 }
 
-async function readSession(entry: unknown): Promise<RosterSession | undefined> {
+async function readSession(entry: unknown, nowMs: number): Promise<RosterSession | undefined> {
   // Fields that a newer bus adds are left away; within what is signed there is nothing to leave away.
-  const { pubkey, name, session, ts, sig, age_ms, connected } = (entry ?? {}) as Record<string, unknown>;
+  const { pubkey, name, session, ts, sig, age_ms, connected, wake } = (entry ?? {}) as Record<string, unknown>;
   const read = parseRosterEntry({ pubkey, name, session, ts, sig });
   if (isRefusal(read) || !z.safeParse(ageField, age_ms).success || !(await verifyAnnouncement(read))) return undefined;
-  return { ...read, age_ms: age_ms as number, connected: connected === true };
+  const seen = await readWake(wake, read, nowMs);
+  return { ...read, age_ms: age_ms as number, connected: connected === true, ...(seen && { wake: seen }) };
+}
+
+/** A lease that does not hold is left away, not its session: what is wrong with it is nothing that the session does. */
+async function readWake(lease: unknown, announcement: Announcement, nowMs: number): Promise<WakeSeen | undefined> {
+  const read = lease === undefined ? undefined : z.safeParse(wakeLeaseSchema, lease).data;
+  if (!read || !isWakeLeaseTimely(read, announcement, DEFAULT_LIMITS)) return undefined;
+  const { path, proven_at_ms, until_ms } = read;
+  if (until_ms <= nowMs || !(await verifyWakeLease(read, announcement))) return undefined;
+  return { path, proven_age_ms: Math.max(0, nowMs - proven_at_ms), left_ms: until_ms - nowMs };
 }
 
 async function readDeparture(entry: unknown, identity: Key | undefined): Promise<Departure | undefined> {

@@ -10,6 +10,7 @@ import { isoOf } from "../tools/escape.ts";
 import type { Asker } from "./asker.ts";
 import type { CommandRun } from "./command-line.ts";
 import { askerOf, type Desk } from "./desk.ts";
+import { furtherBus } from "./left-out.ts";
 import { rosterLines, whoIs } from "./roster-lines.ts";
 import { refuse, report, type ExitCode } from "./terminal.ts";
 import { wordsOfTool } from "./tool-words.ts";
@@ -101,14 +102,12 @@ function mailOf({ stateDirectory, me }: Desk): [string, { event: object; line: s
   const unread = sessionFiles(stateDirectory, me).flatMap((file): [string, { event: object; line: string }][] => {
     const count = lookInto(file, ({ inbox }) => inbox.unreadCount()) ?? 0;
     const { session } = file;
+    const there = furtherBus(file);
+    const on = there.bus === undefined ? "" : ` on ${there.bus}`;
+    const event = { event: "unread", session, ...there, count };
     return count === 0
       ? []
-      : [
-          [
-            `unread ${session}`,
-            { event: { event: "unread", session, count }, line: `session ${session} has ${count} unread` },
-          ],
-        ];
+      : [[`unread ${session}${on}`, { event, line: `session ${session} has ${count} unread${on}` }]];
   });
   const opened = openPairing({ directory: stateDirectory, me, nowMs: Date.now() });
   if ("refusal" in opened) return unread;

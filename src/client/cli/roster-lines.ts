@@ -3,6 +3,7 @@
 import type { Discovered, DiscoveredSession } from "../session/agent.ts";
 import { ageOf } from "../tools/ages.ts";
 import { quoted } from "../tools/escape.ts";
+import { wakeSeen } from "../tools/render-wake.ts";
 import { paint, table, type Terminal } from "./terminal.ts";
 
 type Identity = Discovered["identities"][number];
@@ -21,9 +22,12 @@ export function rosterLines(terminal: Terminal, { identities }: Discovered): str
 }
 
 function rowOf(terminal: Terminal, identity: Identity, session: DiscoveredSession): string[] {
-  const { presence, age_ms, name, git_root, summary } = session;
+  const { presence, age_ms, name, git_root, summary, wake } = session;
   // What a stranger says beside its name is for those who trust it.
-  const about = identity.peer === undefined ? [] : [git_root, summary].flatMap((text) => (text ? [quoted(text)] : []));
+  const about =
+    identity.peer === undefined
+      ? []
+      : [...[git_root, summary].flatMap((text) => (text ? [quoted(text)] : [])), wakeSeen(wake)];
   return [
     whoIs(identity),
     identity.fingerprint,

@@ -10,6 +10,7 @@ import type { Message } from "../../protocol/message.ts";
 import type { Presence } from "../../protocol/presence.ts";
 import type { PeerSession } from "../../protocol/routing.ts";
 import type { Operator } from "../trust/operator.ts";
+import type { WakePathName } from "../wake/chooser.ts";
 import type { Life } from "./outbox-policy.ts";
 import type { WakePath } from "./wake-path.ts";
 import type { Readiness } from "./readiness.ts";
@@ -134,6 +135,8 @@ export interface DiscoveredSession {
   readonly age_ms: number;
   readonly connected: boolean;
   readonly is_us: boolean;
+  /** How it was last woken, as it told its contacts; absent: nothing is known. A path that we have no word for is `other`. */
+  readonly wake?: { readonly path: WakePathName | "other"; readonly proven_age_ms: number };
 }
 
 export interface Discovered {
@@ -244,6 +247,8 @@ export interface Agent {
   onMail(path: WakePath): void;
   /** Somebody would hear now who would not before: what waits is told. */
   heard(): void;
+  /** What is known of how mail wakes this session is otherwise now: its peers are told, where that is news. */
+  wakeChanged(): void;
   /** The human lets an agent go on with a peer: its budgets, and those of all together, are full again. */
   liftBudget(peer: Key, operator: Operator): Promise<PeerRef>;
   /**

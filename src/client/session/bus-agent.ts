@@ -11,7 +11,8 @@ import { isToolRefusal, type Agent, type PeerRef, type Shown, type ToolRefusal }
 import type { BusDirectory } from "./bus-directory.ts";
 import { listBuses, shownBus } from "./bus-list.ts";
 import type { BusAgent, BusMeant, BusShown, Drop, WhoAmIThere } from "./buses.ts";
-import { dropNotice, dropOf, parkedNotices } from "./drop.ts";
+import { dropNow } from "./drop-now.ts";
+import { dropNotice, parkedNotices } from "./drop.ts";
 import type { OnBus } from "./on-bus.ts";
 import type { Switchboard } from "./switchboard.ts";
 
@@ -198,13 +199,16 @@ export class BusesAgent implements BusAgent {
   }
 
   onMail(...listener: Parameters<Agent["onMail"]>): void {
-    const { board, listeners } = this.#options;
-    listeners.push(listener);
-    for (const session of new Set([board.facing?.session, ...this.#parked()])) session?.agent.onMail(...listener);
+    this.#options.listeners.push(listener);
+    for (const { agent } of this.#opened()) agent.onMail(...listener);
   }
 
   heard(): void {
-    for (const session of new Set([this.#options.board.facing?.session, ...this.#parked()])) session?.agent.heard();
+    for (const { agent } of this.#opened()) agent.heard();
+  }
+
+  wakeChanged(): void {
+    for (const { agent } of this.#opened()) agent.wakeChanged();
   }
 
   async liftBudget(peer: Key, operator: Operator): Promise<PeerRef> {
@@ -212,7 +216,7 @@ export class BusesAgent implements BusAgent {
   }
 
   humanSeen(): void {
-    for (const session of new Set([this.#options.board.facing?.session, ...this.#parked()])) session?.agent.humanSeen();
+    for (const { agent } of this.#opened()) agent.humanSeen();
   }
 
   begin(): void {
@@ -239,6 +243,12 @@ export class BusesAgent implements BusAgent {
   #parked(): OnBus[] {
     const { board } = this.#options;
     return board.standing.parked.flatMap((target) => board.of(target) ?? []).reverse();
+  }
+
+  /** Each that is open, without waiting for one that is opened anew. */
+  #opened(): OnBus[] {
+    const facing = this.#options.board.facing?.session;
+    return [...new Set([...(facing ? [facing] : []), ...this.#parked()])];
   }
 
   /** The active one first, then the parked ones, the latest used first. */
@@ -284,16 +294,6 @@ export class BusesAgent implements BusAgent {
   }
 
   #drop(): Drop | undefined {
-    const { board, directory, isOn } = this.#options;
-    const { slot, departed, recoveries } = board.standing;
-    const session = board.active;
-    const nameOf = (target: string) => directory.of(target).name;
-    const active =
-      session && "active" in slot
-        ? { name: nameOf(slot.active), standing: session.standing(), isStopped: !session.isThere }
-        : undefined;
-    const hasLeft = isOn() && slot.at === "empty" && recoveries.length === 0;
-    const left = hasLeft ? { left: directory.home.name } : {};
-    return dropOf({ ...(active && { active }), ...(departed && { departed }), ...left, nameOf });
+    return dropNow(this.#options);
   }
 }

@@ -12,12 +12,13 @@ import type { BusUrl } from "../bus/bus-url.ts";
 import { BusClock } from "../bus/clock.ts";
 import { Connection, type ConnectionOptions, type Farewell } from "../bus/connection.ts";
 import type { State as ConnectionState } from "../bus/connection-state.ts";
-import { BusHttp } from "../bus/http.ts";
+import { BusHttp, isOfLease } from "../bus/http.ts";
 import { isOk, type BusRefusal, type Unreachable } from "../bus/outcome.ts";
 import type { Outgoing } from "../bus/outgoing.ts";
-import { signAnnouncement, signUnregister, type Introduction } from "../bus/sign-presence.ts";
+import { signAnnouncement, signUnregister, signWakeLease, type Introduction } from "../bus/sign-presence.ts";
 import type { Signer } from "../bus/signer.ts";
 import type { Timers } from "../bus/timers.ts";
+import { isNews, termsOf, type LeaseTerms, type ProvenPath } from "../wake/lease.ts";
 import type { Bus } from "./outbox-policy.ts";
 
 /** What a session is told of one of its buses. */
@@ -47,6 +48,8 @@ export interface LinkOptions {
   readonly offsetMs: number;
   /** What the session says of itself now. */
   readonly introduce: () => Introduction;
+  /** How mail wakes the session, as far as it is known; undefined: nothing is. */
+  readonly proven: () => ProvenPath | undefined;
   /** Whom we admit now; undefined while the peers file cannot be read, and then nothing is published. */
   readonly contacts: () => readonly Key[] | undefined;
   readonly ears: LinkEars;
@@ -68,6 +71,10 @@ export class BusLink {
   /** The contacts that this life of the bus has of us, as one text; undefined: none yet. */
   #published: string | undefined;
   #generation: string | undefined;
+  /** The last announcement on this connection: what it told of wakes. Undefined: none yet. */
+  #announced: { readonly wake?: LeaseTerms } | undefined;
+  /** False on a connection to a bus that refused to be told of wakes. */
+  #takesLeases = true;
   #publishing: Promise<void> | undefined;
   #failures = 0;
   #timer: unknown;
@@ -115,13 +122,32 @@ export class BusLink {
 
   /** Says anew what the session is; on the next welcome if there is no socket. */
   announce(): void {
-    const { introduce, signer } = this.#options;
+    const { introduce, signer, session: id } = this.#options;
     const introduction = introduce();
     const ts = this.clock.nextTs();
     // Strangers see that somebody of this name is here, not where it works and at what.
     const { name, session } = introduction;
     const shown = signAnnouncement(signer, { name, session: { session_id: session.session_id } }, ts);
-    this.#connection.announce(signAnnouncement(signer, introduction, ts), shown);
+    const wake = this.#takesLeases ? this.#leaseNow() : undefined;
+    const lease = wake && signWakeLease(signer, id, wake);
+    const isSaid = this.#connection.announce(signAnnouncement(signer, introduction, ts), shown, lease);
+    if (isSaid) this.#announced = { ...(wake && { wake }) };
+  }
+
+  /** What is known of wakes may be otherwise now: it is announced if that is news to who looks. */
+  wakeChanged(): void {
+    if (!this.#announced || !this.#takesLeases || this.#isClosed || this.state.at !== "open") return;
+    try {
+      if (isNews(this.#announced.wake, this.#leaseNow(), this.clock.now())) this.announce();
+    } catch (fault) {
+      // Who looks at mail, or hears a heartbeat, has nothing to do with it; the next heartbeat tries again.
+      this.#options.ears.onFault(fault);
+    }
+  }
+
+  #leaseNow(): LeaseTerms | undefined {
+    const proven = this.#options.proven();
+    return proven && termsOf(proven, this.#options.timers.now(), this.clock.offsetMs);
   }
 
   /** Publishes the contacts if they are others than this life of the bus has; resolves when tried. */
@@ -135,8 +161,14 @@ export class BusLink {
     return settled;
   }
 
-  /** Unregisters, in one frame with the goodbyes where a socket is open, else over HTTP. Final. */
-  async leave(goodbyes: readonly Outgoing[]): Promise<Farewell> {
+  /**
+   * Unregisters, in one frame with the goodbyes where a socket is open, else over HTTP. Final.
+   * @param anew the goodbyes dated by this bus's clock, where those were dated by a clock that was wrong
+   */
+  async leave(
+    goodbyes: readonly Outgoing[],
+    anew: (clock: BusClock) => Promise<readonly Outgoing[]>,
+  ): Promise<Farewell> {
     this.#isClosed = true;
     this.#options.timers.clearTimeout(this.#timer);
     const { signer, session } = this.#options;
@@ -144,8 +176,9 @@ export class BusLink {
     const wasHere = this.#generation !== undefined;
     const farewell = await this.#connection.unregister(signUnregister(signer, session, this.clock.nextTs()), goodbyes);
     // Never announced here: there is nothing to unregister.
-    if (farewell !== "not_connected" || !wasHere) return farewell;
-    const said = await this.http.unregister((ts) => signUnregister(signer, session, ts), goodbyes);
+    if (!wasHere || farewell === "unregistered" || farewell === "unconfirmed") return farewell;
+    const stillGood = farewell === "refused" ? await anew(this.clock) : goodbyes;
+    const said = await this.http.unregister((ts) => signUnregister(signer, session, ts), stillGood);
     return isOk(said) ? "unregistered" : "unconfirmed";
   }
 
@@ -173,6 +206,7 @@ export class BusLink {
         onWelcome: ({ generation, queued }) => {
           if (generation !== this.#generation) this.#published = undefined;
           this.#generation = generation;
+          this.#takesLeases = true; // it may be a newer one
           this.#refusal = undefined;
           this.#failures = 0;
           ears.onWelcome(this, generation);
@@ -182,6 +216,8 @@ export class BusLink {
         onMessages: (items, generation) => ears.onMessages(this, items, generation),
         onGap: (gap) => ears.onGap(this, gap),
         onState: ({ at }) => {
+          if (at === "open") this.wakeChanged(); // with each heartbeat: a proof grows old by itself
+          else this.#announced = undefined;
           if (at === "waiting" || at === "stopped") ears.onAway(this);
         },
         onRefused: (why) => this.#hearRefusal(why),
@@ -220,6 +256,12 @@ export class BusLink {
 
   #hearRefusal(why: BusRefusal | Unreachable): void {
     if (this.state.at !== "open") return; // of a handshake: its state says it
+    if (this.#announced?.wake && "refused" in why && isOfLease(why)) {
+      // The bus is older than what it was told, or reads it otherwise: it is not left without the rest.
+      this.#takesLeases = false;
+      void this.#publishThenAnnounce();
+      return;
+    }
     this.#refusal = why;
     // The bus does not say which frame it was. To announce again is harmless, and the clock has been learned.
     this.#again(why.retryAfterMs);

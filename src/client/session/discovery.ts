@@ -3,8 +3,9 @@
 import { fingerprint, type Key, type SessionId } from "../../protocol/address.ts";
 import type { Limits } from "../../protocol/constants.ts";
 import { classifyPresence } from "../../protocol/presence.ts";
-import type { RosterSession } from "../bus/roster-view.ts";
+import type { RosterSession, WakeSeen } from "../bus/roster-view.ts";
 import type { PeersFile } from "../trust/peers.ts";
+import { WAKE_PATHS } from "../wake/chooser.ts";
 import type { Addressing } from "./addressing.ts";
 import { isToolRefusal, type Discovered, type DiscoveredSession, type ToolRefusal } from "./agent.ts";
 import type { RosterBook } from "./roster-book.ts";
@@ -77,14 +78,21 @@ function identityOf(options: DiscoveryOptions, key: Key, sessions: readonly Rost
   const { me, session: own, peers, addressing, limits } = options;
   const book = peers.current();
   const isKnown = key === me || (!("refused" in book) && book.petnames.has(key));
-  const shown = sessions.flatMap(({ session, name, age_ms, connected }): DiscoveredSession[] => {
+  const shown = sessions.flatMap(({ session, name, age_ms, connected, wake }): DiscoveredSession[] => {
     const presence = classifyPresence(age_ms, limits);
     if (presence === "gone") return [];
     const { session_id, cwd, git_root, summary } = session;
     const is_us = key === me && session_id === own;
     const said = { ...(cwd && { cwd }), ...(git_root && { git_root }), ...(summary && { summary }) };
-    return [{ session: session_id, name, ...said, presence, age_ms, connected, is_us }];
+    // What a stranger says of its wakes is nobody's to go by: a bus shows it to contacts alone.
+    const woken = isKnown && wake ? { wake: wakeOf(wake) } : {};
+    return [{ session: session_id, name, ...said, presence, age_ms, connected, is_us, ...woken }];
   });
   shown.sort((a, b) => a.age_ms - b.age_ms);
   return { key, fingerprint: fingerprint(key), ...(isKnown && { peer: addressing.ref(key) }), sessions: shown };
+}
+
+/** The path is the peer's own word, so only one that is ours too is shown. */
+function wakeOf({ path, proven_age_ms }: WakeSeen): NonNullable<DiscoveredSession["wake"]> {
+  return { path: WAKE_PATHS.find((each) => each === path) ?? "other", proven_age_ms };
 }

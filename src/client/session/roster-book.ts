@@ -59,6 +59,7 @@ export class RosterBook {
    * @returns `unseen`: no bus could ever be asked, and why; else the view, which `stale_because` marks as an old one
    */
   async of(key: Key, maxAgeMs = 0): Promise<IdentityView | { readonly unseen: string }> {
+    if (this.#isAhead(key)) this.#doubted.add(key);
     const known = this.#merged(key);
     if (known && known.age_ms < maxAgeMs && !this.#doubted.has(key)) return known;
     const outcomes = await this.#ofAll((link) =>
@@ -118,13 +119,23 @@ export class RosterBook {
     this.#kept.set(name, { view, at_ms: this.#timers.now() });
   }
 
+  #keptOf(key: Key): Kept[] {
+    return this.#links.flatMap((link) => this.#kept.get(`${link.name} ${key}`) ?? []);
+  }
+
+  /** Read later than it is now: the clock was set back, and nobody knows how old it is. */
+  #isAhead(key: Key): boolean {
+    const nowMs = this.#timers.now();
+    return this.#keptOf(key).some(({ at_ms }) => at_ms > nowMs);
+  }
+
   #merged(key: Key): IdentityView | undefined {
     const nowMs = this.#timers.now();
-    const kept = this.#links.flatMap((link) => this.#kept.get(`${link.name} ${key}`) ?? []);
+    const kept = this.#keptOf(key);
     if (kept.length === 0) return undefined;
     const aged = kept.map(({ view, at_ms }) => {
       const passedMs = Math.max(0, nowMs - at_ms);
-      return { ...view, roster: view.roster.map((each) => ({ ...each, age_ms: each.age_ms + passedMs })) };
+      return { ...view, roster: view.roster.map((each) => agedBy(each, passedMs)) };
     });
     const sessions = mergeSessions(aged);
     const here = new Set(sessions.map(({ session }) => session.session_id));
@@ -132,6 +143,13 @@ export class RosterBook {
     const age_ms = Math.max(0, nowMs - Math.max(...kept.map(({ at_ms }) => at_ms)));
     return { sessions, gone: [...new Set(departed)].filter((session) => !here.has(session)), age_ms };
   }
+}
+
+function agedBy({ wake, ...session }: RosterSession, passedMs: number): RosterSession {
+  const aged = { ...session, age_ms: session.age_ms + passedMs };
+  if (!wake || wake.left_ms <= passedMs) return aged;
+  const { path, proven_age_ms, left_ms } = wake;
+  return { ...aged, wake: { path, proven_age_ms: proven_age_ms + passedMs, left_ms: left_ms - passedMs } };
 }
 
 /** Each session once: its newest announcement, its freshest sign of life, and none that said goodbye since, at any bus. */

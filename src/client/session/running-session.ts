@@ -183,7 +183,9 @@ export class Session implements Agent {
       dropped: receiver.dropped,
       ...(badPeersFile !== undefined && { badPeersFile }),
     });
-    return [...lines, ...departures.take(), ...incidents.take().map(describeIncident)];
+    const happened = incidents.take();
+    if (happened.some(({ what }) => what === "unconfirmed")) this.#mailbox.tellsOfUntold();
+    return [...lines, ...departures.take(), ...happened.map(describeIncident)];
   }
 
   onMail(path: WakePath): void {
@@ -192,6 +194,10 @@ export class Session implements Agent {
 
   heard(): void {
     this.#wired.wakes.heard();
+  }
+
+  wakeChanged(): void {
+    for (const link of this.#wired.links) link.wakeChanged();
   }
 
   async liftBudget(peer: Key, operator: Operator): Promise<PeerRef> {

@@ -1,5 +1,7 @@
 /** How the host is told of mail: what a wake says, and what makes it. */
 
+import type { ProvenPath } from "../wake/lease.ts";
+
 /** What a wake says: no peer's text. */
 export interface UnreadMail {
   readonly count: number;
@@ -17,4 +19,6 @@ export interface WakePath {
   readonly wake: (mail: UnreadMail) => void;
   /** Somebody looked at the mail. */
   readonly looked?: () => void;
+  /** What peers may be told of it: a wake that was answered. */
+  readonly proven?: () => ProvenPath | undefined;
 }

@@ -16,6 +16,7 @@
 
 import type { Key } from "../../protocol/address.ts";
 import type { Timers } from "../bus/timers.ts";
+import type { ProvenPath } from "../wake/lease.ts";
 import type { Guard } from "./guard.ts";
 import type { WakePath } from "./wake-path.ts";
 
@@ -74,13 +75,23 @@ export class Wakes {
     return this.#heard().some(({ isTurn }) => isTurn?.() ?? false);
   }
 
+  /** What peers may be told of how mail wakes this session. */
+  get proven(): ProvenPath | undefined {
+    for (const path of this.#paths) {
+      const proven = path.proven?.();
+      if (proven) return proven;
+    }
+    return undefined;
+  }
+
   /** New mail is on disk. @param senders of it, in its order */
   mailCame(senders: Iterable<Key>): void {
     if (this.#isAnnounced || this.#heard().length === 0) return;
     for (const peer of senders) this.#senders.add(peer);
     const { timers } = this.#options;
     const nowMs = timers.now();
-    const sinceMs = this.#gathering?.sinceMs ?? nowMs;
+    // A clock that was set back must not stretch the bound.
+    const sinceMs = Math.min(this.#gathering?.sinceMs ?? nowMs, nowMs);
     if (this.#gathering) timers.clearTimeout(this.#gathering.handle);
     const atMs = Math.min(nowMs + this.#calmMs, sinceMs + GATHER_MAX_MS);
     const handle = timers.setTimeout(() => this.#gathered(), Math.max(0, atMs - nowMs));

@@ -5,6 +5,7 @@ import type { Key, SessionId } from "../../protocol/address.ts";
 import { BATCH_MAX, type Limits } from "../../protocol/constants.ts";
 import { isRefusal } from "../../protocol/refusal.ts";
 import type { BusUrl } from "../bus/bus-url.ts";
+import type { BusClock } from "../bus/clock.ts";
 import type { Outgoing } from "../bus/outgoing.ts";
 import type { Introduction } from "../bus/sign-presence.ts";
 import type { Timers } from "../bus/timers.ts";
@@ -142,7 +143,8 @@ export function wire(parts: SessionParts): Wiring {
       audience,
       offsetMs,
     };
-    return new BusLink({ ...own, introduce: () => introductionOf(parts), contacts: () => watch.contacts(), ears });
+    const introduce = () => introductionOf(parts);
+    return new BusLink({ ...own, introduce, proven: () => wakes.proven, contacts: () => watch.contacts(), ears });
   });
   const buses = links.map((link) => link.name);
   const reach = new Reach(() => links.map((link) => link.state), timers);
@@ -205,8 +207,8 @@ export function wire(parts: SessionParts): Wiring {
     receiver.close();
     wakes.close();
     const hasBegun = links.some((link) => link.state.at !== "idle");
-    const goodbyes = hasBegun ? await goodbyesOf() : [];
-    const left = Promise.all(links.map((link) => link.leave(goodbyes)));
+    const goodbyes = hasBegun ? await goodbyesOf(links[0]?.clock) : [];
+    const left = Promise.all(links.map((link) => link.leave(goodbyes, goodbyesOf)));
     await within<unknown>(left, withinMs, undefined, timers);
     for (const link of links) link.close();
   }
@@ -218,11 +220,11 @@ export function wire(parts: SessionParts): Wiring {
   }
 
   /** To every session that we talk with, also those of our own identity; the latest, if there are too many for one frame. */
-  async function goodbyesOf(): Promise<Outgoing[]> {
+  async function goodbyesOf(clock: Pick<BusClock, "now"> = timers): Promise<Outgoing[]> {
     const talks = state.routes.all().filter(({ peer }) => isPeer(peer));
     const signed = talks.slice(0, BATCH_MAX).map(async ({ peer, session: theirs }) => {
       const to = { key: peer, session: theirs };
-      const ts = links[0]?.clock.now() ?? timers.now();
+      const ts = clock.now();
       const payload = await signDraft({ to, text: goodbyeText(session) }, author, randomBytes(16).toString("hex"), ts);
       return isRefusal(payload) ? [] : [{ to, payload }];
     });

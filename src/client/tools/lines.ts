@@ -11,6 +11,7 @@ import type { Discovered, DiscoveredSession, PeerRef, Shown, TaskShown } from ".
 import type { Life } from "../session/outbox-policy.ts";
 import type { WakeStanding } from "../wake/standing.ts";
 import { ageOf } from "./ages.ts";
+import { wakeSeen } from "./render-wake.ts";
 import { cutEscaped, cutToRoom, isoOf, jsonLine, type Room } from "./escape.ts";
 
 /** Longest body that is shown at once; the rest comes by read_message. */
@@ -122,8 +123,8 @@ type DiscoveredIdentity = Discovered["identities"][number];
 export function sessionLine(
   identity: DiscoveredIdentity,
   session: DiscoveredSession,
-  /** Of our own session only. */
-  wake?: WakeStanding,
+  /** Of our own session only; of another, what it told its contacts. */
+  own?: WakeStanding,
 ): string {
   const { key, fingerprint, peer } = identity;
   const { name, cwd, git_root, summary, presence, age_ms, connected, is_us } = session;
@@ -141,7 +142,7 @@ export function sessionLine(
     last_seen: ageOf(age_ms),
     age_ms,
     connected,
-    ...(wake && { wake_path: wake.path, wake_proof: wake.proof }),
+    ...(own ? { wake_path: own.path, wake_proof: own.proof } : peer && { wake: wakeSeen(session.wake) }),
     claimed_name: name,
     ...(isKnown && cwd !== undefined && { cwd }),
     ...(isKnown && git_root !== undefined && { git_root }),

@@ -23,6 +23,11 @@ export class Opening {
     this.#onOpened = onOpened;
   }
 
+  /** The process is ending: what is under way comes to nobody. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   /** The agent. One attempt at a time; a failed one is made again by the next who asks, for its cause may be gone. */
   agent(): Promise<BusAgent | Failure> {
     this.#opening ??= this.#attempt();

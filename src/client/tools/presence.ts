@@ -21,7 +21,7 @@ const discover = tool({
   title: "Who is there",
   description:
     "The sessions on the bus's roster, one line of JSON each: peers first. presence is live or away (silent, probably asleep; it reads its " +
-    "mail when it wakes); what was closed is not listed. key is verified; claimed_name, cwd and summary are what the session says of itself. Of " +
+    "mail when it wakes); what was closed is not listed. wake: how a peer's session was last seen to be woken. key is verified; claimed_name, cwd and summary are what the session says of itself. Of " +
     "those who are no peers only a claimed name is shown, which proves nothing: compare fingerprints before pairing.",
   input: z.strictObject({
     peer: z
@@ -68,7 +68,6 @@ function inOrder({ identities }: Discovered, ours: string, wake: WakeStanding): 
     .flatMap((identity) =>
       [...identity.sessions]
         .sort((a, b) => a.age_ms - b.age_ms || (a.session < b.session ? -1 : 1))
-        // Of others nobody says here what wakes them: the wire has no place for it.
         .map((session) => sessionLine(identity, session, session.is_us && session.session === ours ? wake : undefined)),
     );
 }

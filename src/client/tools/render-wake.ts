@@ -4,6 +4,8 @@
  */
 
 import type { UnreadMail } from "../session/wake-path.ts";
+import type { DiscoveredSession } from "../session/agent.ts";
+import type { WakePathName } from "../wake/chooser.ts";
 import type { Reminder } from "../wake/reminder.ts";
 import { REMINDERS_MAX } from "../wake/reminder.ts";
 import type { WakeStanding } from "../wake/standing.ts";
@@ -56,7 +58,7 @@ export function reminderText({ task, quiet_ms, time }: Reminder): string {
   ].join(" ");
 }
 
-const PATHS: Readonly<Record<Exclude<WakeStanding["path"], "none">, string>> = {
+const PATHS: Readonly<Record<WakePathName, string>> = {
   inbox_socket: "the session's inbox in Claude Code",
   stop_hook: "the Stop hook of Claude Code",
   channel: "a channel of Claude Code",
@@ -75,4 +77,11 @@ export function wakeSentence({ path, proof, proven_age_ms }: WakeStanding): stri
     unanswered: "wakes were not answered: call check_messages",
   }[proof];
   return `Mail wakes this session by ${PATHS[path]} (${known}).`;
+}
+
+/** How another session was last woken, as it told us: a word of the past, and no promise of the next wake. */
+export function wakeSeen(wake: DiscoveredSession["wake"]): string {
+  if (!wake) return "no answered wake is known, so mail may wait until it looks";
+  const by = wake.path === "other" ? "another way" : PATHS[wake.path];
+  return `a wake was last answered ${ageOf(wake.proven_age_ms)}, by ${by}`;
 }

@@ -111,8 +111,10 @@ export function tool<Input extends z.ZodObject, Output extends z.ZodObject>(
         const outcome = await act(passed.args, { ...desk, agent, server, context });
         return isInputRequiredResult(outcome) ? outcome : settle(outcome, agent.notices());
       } catch (fault) {
+        // A session that was closed beneath a call is no fault, and nobody hears the answer.
+        const event = desk.opening.isClosed ? "tool_cut" : "tool_fault";
         // No stack for a model: it could not act on it, and it names our paths.
-        desk.log("tool_fault", { tool: name, error: fault instanceof Error ? (fault.stack ?? fault.message) : fault });
+        desk.log(event, { tool: name, error: fault instanceof Error ? (fault.stack ?? fault.message) : fault });
         return settle(ownRefusal("internal"), []);
       }
     });

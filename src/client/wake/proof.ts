@@ -10,6 +10,7 @@
  * | wakes that nobody looked after, too many of them | unanswered |
  */
 
+import { WAKE_LEASE_MAX_MS } from "../../protocol/constants.ts";
 import { UNANSWERED_MAX } from "./chooser.ts";
 
 /** What is known of one path since it was bound. */
@@ -28,8 +29,8 @@ export const NO_PROOF: Proof = { unanswered: 0 };
 
 /** A look this long after a wake may be the user's own doing. */
 export const ANSWER_MAX_MS = 300_000;
-/** A path that woke an hour ago is likely to; longer ago, its host may have changed meanwhile. */
-export const LEASE_MS = 3_600_000;
+/** As long as peers may be told of it. */
+export const LEASE_MS = WAKE_LEASE_MAX_MS;
 
 export function woke(proof: Proof, nowMs: number): Proof {
   return { ...proof, woken_at_ms: nowMs, unanswered: proof.unanswered + 1 };
@@ -46,5 +47,7 @@ export function looked(proof: Proof, nowMs: number): Proof {
 export function wordOf({ proven_at_ms, unanswered }: Proof, nowMs: number): ProofWord {
   if (unanswered >= UNANSWERED_MAX) return "unanswered";
   if (proven_at_ms === undefined) return "unproven";
-  return nowMs - proven_at_ms <= LEASE_MS ? "proven" : "lapsed";
+  // Of a time that our clock has not reached nobody knows how long ago it was.
+  const sinceMs = nowMs - proven_at_ms;
+  return sinceMs >= 0 && sinceMs <= LEASE_MS ? "proven" : "lapsed";
 }

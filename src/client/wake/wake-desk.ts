@@ -16,6 +16,7 @@ import type { HookPlace, HostNames } from "./hook-address.ts";
 import type { HookAnswer, HookRequest } from "./hook-line.ts";
 import { HookServer, type Waiting } from "./hook-server.ts";
 import { writeToInbox, type InboxAddress } from "./inbox-socket.ts";
+import { provenPath } from "./lease.ts";
 import { looked, NO_PROOF, woke, wordOf, type Proof } from "./proof.ts";
 import type { ThreadSource } from "./rebinding.ts";
 import { dueReminder, type Reminded } from "./reminder.ts";
@@ -94,6 +95,7 @@ export class WakeDesk {
       isTurn: () => ![undefined, "resource"].includes(this.#choice().active),
       wake: (mail) => void this.#wake(mail),
       looked: () => this.#looked(),
+      proven: () => provenPath(this.#choice().active, this.#facts(), this.#proofs, this.#options.timers.now()),
     });
   }
 
@@ -108,6 +110,7 @@ export class WakeDesk {
     const thread = meta?.["threadId"];
     if (typeof thread !== "string" || parseSessionId(thread) === undefined || thread === this.#codexThread) return;
     this.#codexThread = thread;
+    this.#proofs.delete("codex_queue"); // a wake of the thread before says nothing of this one
     // One server for several threads stays that of the first.
     if (this.#options.book.isKnown) void this.#hooks?.listen({ thread });
     else this.#follow("startup", thread);
@@ -155,9 +158,12 @@ export class WakeDesk {
       this.#proofs.set(active, woke(before, this.#options.timers.now()));
       const isMade = await this.#use(active, words).catch(() => false);
       this.#options.log("wake", { path: active, made: isMade, unread: mail.count });
+      if (!isMade) {
+        this.#proofs.set(active, before);
+        this.#fail(active);
+      }
+      this.#agent?.wakeChanged();
       if (isMade) return;
-      this.#proofs.set(active, before);
-      this.#fail(active);
     }
   }
 
@@ -193,6 +199,7 @@ export class WakeDesk {
   #looked(): void {
     const nowMs = this.#options.timers.now();
     for (const [path, proof] of this.#proofs) this.#proofs.set(path, looked(proof, nowMs));
+    this.#agent?.wakeChanged();
   }
 
   async #asked(request: HookRequest, waiting: Waiting): Promise<HookAnswer | undefined> {
@@ -235,6 +242,7 @@ export class WakeDesk {
   #renew(path: WakePathName): void {
     this.#mend(path);
     this.#agent?.heard();
+    this.#agent?.wakeChanged();
   }
 
   async #word(): Promise<HookAnswer> {

@@ -228,6 +228,50 @@ describe("a timer that comes late by more than two heartbeats", () => {
   });
 });
 
+describe("a timer that comes early by more than two heartbeats", () => {
+  const early = (state: StateName, ms: number, event: Event = EVENTS.stirring) =>
+    step({ ...NEW_LINK, state: STATES[state], attempts: { failures: 9, beganAtMs: [] } }, event, {
+      ...MOMENT,
+      nowMs: NOW_MS - ms,
+    });
+
+  const UNPINGED_MS = 2 * HEARTBEAT_MS + 1;
+  const PINGED_MS = UNPINGED_MS + PONG_MAX_MS;
+
+  it.each([
+    ...[UNPINGED_MS, 3_600_000, 86_400_000].map((ms) => ({ ms, state: "open", event: "tick" }) as const),
+    ...[PINGED_MS, 3_600_000, 86_400_000].map((ms) => ({ ms, state: "pinged", event: "tick" }) as const),
+    // Else it would set the next time by the clock as it is now, and that would never be early.
+    ...[PINGED_MS, 3_600_000, 86_400_000].map((ms) => ({ ms, state: "pinged", event: "pong" }) as const),
+  ])("means a clock set back ($state, $event, $ms ms): it is learned anew", ({ ms, state, event }) => {
+    const { link, actions } = early(state, ms, EVENTS[event]);
+    expect(link.state).toMatchObject({ at: "dialing", dueAtMs: NOW_MS - ms + DIAL_MAX_MS });
+    expect(actions).toEqual(["drop", "dial"]);
+  });
+
+  it.each(["open", "waiting", "dialing"] as const)(
+    "holds the bound on attempts up once, and no day long (%s)",
+    (state) => {
+      const attempts = { failures: 0, beganAtMs: Array.from({ length: ATTEMPTS_PER_MINUTE_MAX }, () => NOW_MS) };
+      const nowMs = NOW_MS - 86_400_000;
+      const held = step({ ...NEW_LINK, attempts, state: STATES[state] }, EVENTS.tick, { ...MOMENT, nowMs });
+      expect(held.link.state).toMatchObject({ at: "waiting", dueAtMs: nowMs + ATTEMPTS_WINDOW_MS });
+      const after = step(held.link, EVENTS.tick, { ...MOMENT, nowMs: nowMs + ATTEMPTS_WINDOW_MS });
+      expect(after.actions).toEqual(["dial"]);
+    },
+  );
+
+  it("and by no more is only early; who has no socket goes on as ever", () => {
+    expect(early("open", UNPINGED_MS - 1).actions).toEqual(["ping"]);
+    expect(early("pinged", PINGED_MS - 1).link.state).toMatchObject({ at: "open", isPinged: true });
+    expect(early("pinged", PONG_MAX_MS, EVENTS.pong).link.state).toMatchObject({ at: "open", isPinged: false });
+    expect(early("dialing", 3_600_000)).toMatchObject({
+      link: { state: { at: "waiting" }, attempts: { failures: 10 } },
+    });
+    expect(early("waiting", 3_600_000)).toMatchObject({ link: { attempts: { failures: 9 } }, actions: ["dial"] });
+  });
+});
+
 describe("superseded", () => {
   const OPEN_AT = (atMs: number): State => ({ ...STATES.open, sinceMs: atMs, dueAtMs: atMs + HEARTBEAT_MS });
   const takeOver = (link: Link, atMs: number) =>

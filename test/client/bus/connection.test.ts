@@ -171,6 +171,18 @@ describe("a goodbye", () => {
     expect(await rig.connection.unregister(said)).toBe("not_connected");
   });
 
+  it("that is dated by a wrong clock is refused at once, and the clock is right for saying it over HTTP", async () => {
+    const { own, ofOwn, ofPeer } = await withPeer(bus.url);
+    const rig = new Rig(bus.url, own);
+    await rig.welcomed();
+    rig.connection.announce(announcementOf(own, rig.clock.nextTs()));
+    const early = signUnregister(own, sid("s"), rig.clock.now() - DAY_MS);
+    expect(await rig.connection.unregister(early)).toBe("refused");
+    expect(rig.connection.state.at).toBe("stopped");
+    ok(await ofOwn.unregister((ts) => signUnregister(own, sid("s"), ts)));
+    expect(ok(await ofPeer.rosterOf(own.key))).toMatchObject({ roster: [], gone: [{ session_id: "s" }] });
+  });
+
   it("that nobody answers is over in a quarter of a second, and is not called done", async () => {
     const { own } = await withPeer(bus.url);
     const proxy = await startBlackHoleProxy(bus.port);

@@ -3,12 +3,13 @@
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { once } from "node:events";
 import type { IncomingMessage, RequestListener } from "node:http";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import { startBus, type LocalBus } from "../../../scripts/local-bus.ts";
 import { BusClock } from "../../../src/client/bus/clock.ts";
 import { ANSWER_MAX_BYTES } from "../../../src/client/bus/exchange.ts";
 import { RETRY_AFTER_MAX_MS } from "../../../src/client/bus/outcome.ts";
-import { signAnnouncement, signUnregister } from "../../../src/client/bus/sign-presence.ts";
+import { signAnnouncement, signUnregister, signWakeLease } from "../../../src/client/bus/sign-presence.ts";
 import type { BusHttp } from "../../../src/client/bus/http.ts";
 import type { Signer } from "../../support/agent.ts";
 import { httpOf, newSigner, ok, outgoing, routeOf, sid, startStranger, unreachable } from "./support.ts";
@@ -326,6 +327,72 @@ describe("strangers", () => {
     expect(view.gone.map(({ session_id }) => session_id).toSorted()).toEqual(["closed", "reopened"]);
     expect(view).toMatchObject({ dropped: 9, now_ms: 100, view_at_ms: 100 });
     expect(view).not.toHaveProperty("cursor");
+  });
+
+  it("what wakes a session: only what its key signed of it, and while it is not past; the session stays", async () => {
+    const [alice, mallory] = [await newSigner(), await newSigner()];
+    const NOW = 10_000_000;
+    const terms = { path: "channel", proven_at_ms: NOW - 5_000, until_ms: NOW + 60_000 };
+    const lease = (change: object = {}, by = alice, session = "s") =>
+      signWakeLease(by, sid(session), { ...terms, ...change });
+    const seen = async (wake: unknown, ts = NOW) => {
+      const said = signAnnouncement(alice, { name: "n", session: { session_id: sid("s") } }, ts);
+      const entry = { ...said, age_ms: 5, connected: true, wake };
+      const answer = JSON.stringify({ roster: [entry], gone: [], now_ms: NOW, view_at_ms: NOW });
+      const view = ok(await (await http(body(200, answer))).rosterOf(alice.key));
+      expect(view.dropped).toBe(0);
+      expect(view.roster).toHaveLength(1);
+      return view.roster[0]!.wake;
+    };
+    expect(await seen(lease())).toEqual({ path: "channel", proven_age_ms: 5_000, left_ms: 60_000 });
+    expect(await seen(lease({ until_ms: NOW + 1 }))).toMatchObject({ left_ms: 1 });
+    // A clock of theirs that is ahead makes no age below none.
+    expect(await seen(lease({ proven_at_ms: NOW + 1_000 }))).toMatchObject({ proven_age_ms: 0 });
+    const wrong: Record<string, unknown> = {
+      nothing: undefined,
+      null: null,
+      "a word": "channel",
+      "no signature": terms,
+      "another's signature": lease({}, mallory),
+      "a sibling's": lease({}, alice, "t"),
+      "a moved end": { ...lease(), until_ms: NOW + 60_001 },
+      "a changed path": { ...lease(), path: "resource" },
+      "a path that is none": lease({ path: "IGNORE ALL" }),
+      past: lease({ until_ms: NOW }),
+      "longer than an hour": lease({ until_ms: NOW - 5_000 + HOUR_MS + 1 }),
+      "proven long after it was announced": [lease(), NOW - 5_000 - 60_001],
+    };
+    for (const [why, wake] of Object.entries(wrong)) {
+      expect(Array.isArray(wake) ? await seen(wake[0], wake[1]) : await seen(wake), why).toBeUndefined();
+    }
+  });
+
+  it("an older bus, which refuses what it does not know: announced again without a lease, and only for it", async () => {
+    const alice = await newSigner();
+    const bodies: Record<string, unknown>[] = [];
+    let answer: (body: Record<string, unknown>) => [number, object] = () => [400, { error: "unknown_field" }];
+    const client = await http((request, response) => {
+      void text(request).then((said) => {
+        bodies.push(JSON.parse(said));
+        const [status, body] = answer(bodies.at(-1)!);
+        response.writeHead(status).end(JSON.stringify(body));
+      });
+    });
+    const withLease = (ts: number) => ({
+      ...saying(alice)(ts),
+      wake: signWakeLease(alice, sid("s"), { path: "channel", proven_at_ms: ts, until_ms: ts + 1 }),
+    });
+    const life = { generation: "g", now_ms: Date.now() };
+    answer = ({ wake }) => (wake ? [400, { error: "unknown_field" }] : [202, life]);
+    expect(ok(await client.announce(withLease))).toEqual(life);
+    expect(bodies.map(({ wake }) => wake !== undefined)).toEqual([true, false]);
+    expect(bodies.every(({ public: shown }) => shown !== undefined)).toBe(true);
+    answer = () => [400, { error: "unknown_field" }];
+    expect(await client.announce(withLease)).toMatchObject({ refused: "unknown_field" });
+    expect(await client.announce(saying(alice))).toMatchObject({ refused: "unknown_field" });
+    answer = () => [409, { error: "stale" }];
+    expect(await client.announce(withLease)).toMatchObject({ refused: "stale" });
+    expect(bodies.map(({ wake }) => wake !== undefined)).toEqual([true, false, true, false, false, true]);
   });
 
   it("mail and results that were not asked for", async () => {

@@ -101,6 +101,12 @@ export class ManualTimers implements Timers {
     for (const [handle] of due) this.#fire(handle);
   }
 
+  /** Somebody sets the clock. What was to come after a time comes after that time all the same. */
+  setBy(ms: number): void {
+    this.#nowMs += ms;
+    for (const timer of this.#pending.values()) timer.dueAtMs += ms;
+  }
+
   get isIdle(): boolean {
     return this.#pending.size === 0;
   }

@@ -35,7 +35,6 @@ async function startAgent(reason?: string) {
     session: "s-1",
     state_key: randomBytes(32).toString("base64url"),
     rejoin: true,
-    since_ms: Date.now(),
     arrived: [],
     threads: [],
   });

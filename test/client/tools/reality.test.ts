@@ -69,6 +69,7 @@ function open(failing: () => Promise<Failure | undefined> = async () => undefine
     waiting: () => timers.length,
     opened: () => opened,
     calls,
+    errors,
     /** Writes a request and waits for its answer; a listen has none. */
     async ask(frame: { method: string }, isAnswered = true) {
       const own = ++id;
@@ -247,5 +248,27 @@ describe("an operator's answer", () => {
     expect(answer!["result"].content[0].text).toMatch(/^(changed|unknown_request): /);
     const fitting = await ask(accept({ inputResponses, requestState }));
     expect(fitting!["result"].structuredContent.feedback).toMatch(/^The operator removed "alice"/);
+  });
+});
+
+describe("a call that throws", () => {
+  it.each([
+    { when: "while it is served", isClosed: false, event: "tool_fault" },
+    { when: "since its session was closed beneath it", isClosed: true, event: "tool_cut" },
+  ])("$when is told in the log as $event", async ({ isClosed, event }) => {
+    const { server, agent, ask, errors, input } = open();
+    await ask(initialize);
+    const asked = Promise.withResolvers<void>();
+    const thrown = Promise.withResolvers<never>();
+    agent.whoami = () => {
+      asked.resolve();
+      return thrown.promise;
+    };
+    input.write(`${JSON.stringify({ jsonrpc: "2.0", id: "x", ...legacy("tools/call", whoami) })}\n`);
+    await asked.promise;
+    if (isClosed) await server.close(300);
+    thrown.reject(new Error("no session is open"));
+    while (errors.length === 0) await turn();
+    expect(errors).toEqual([expect.stringMatching(`^${event} .*no session is open`)]);
   });
 });

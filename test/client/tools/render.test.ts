@@ -104,8 +104,8 @@ describe("where a message stands", () => {
       {
         state: "pending",
         lanes: {
-          a: { state: "pending", attempts: 2, next_at_ms: NOW_MS + 12_000, why: "no_answer" },
-          b: { state: "pending", attempts: 0, next_at_ms: NOW_MS + 30_000, why: "queue_full" },
+          a: { state: "pending", attempts: 2, since_ms: NOW_MS, next_at_ms: NOW_MS + 12_000, why: "no_answer" },
+          b: { state: "pending", attempts: 0, since_ms: NOW_MS, next_at_ms: NOW_MS + 30_000, why: "queue_full" },
           c: { state: "refused", code: "not_admitted", retry: "after_admission" },
         },
       },

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { parseSessionId } from "../../../src/protocol/address.ts";
-import { isUntyped, reminderText, wakeWords } from "../../../src/client/tools/render-wake.ts";
+import { isUntyped, reminderText, wakeSeen, wakeWords } from "../../../src/client/tools/render-wake.ts";
 import {
   chooseWakePath,
   UNANSWERED_MAX,
@@ -11,7 +11,8 @@ import {
   type WakeFacts,
   type WakePathName,
 } from "../../../src/client/wake/chooser.ts";
-import { ANSWER_MAX_MS, LEASE_MS, looked, NO_PROOF, woke, wordOf } from "../../../src/client/wake/proof.ts";
+import { ANSWER_MAX_MS, LEASE_MS, looked, NO_PROOF, woke, wordOf, type Proof } from "../../../src/client/wake/proof.ts";
+import { isNews, provenPath, termsOf } from "../../../src/client/wake/lease.ts";
 import { rebind, sessionOfThread, type ThreadChange } from "../../../src/client/wake/rebinding.ts";
 import { dueReminder, QUIET_MS, REMINDERS_MAX, type OwedTask } from "../../../src/client/wake/reminder.ts";
 
@@ -98,6 +99,7 @@ describe("a proof", () => {
     { why: "a look after a wake", proof: looked(woke(NO_PROOF, T0 - 1_000), T0), is: "proven" },
     { why: "a look long after a wake", proof: looked(woke(NO_PROOF, T0 - ANSWER_MAX_MS - 1), T0), is: "unproven" },
     { why: "a lease ago", proof: looked(woke(NO_PROOF, T0 - LEASE_MS - 2), T0 - LEASE_MS - 1), is: "lapsed" },
+    { why: "a time to come", proof: looked(woke(NO_PROOF, T0), T0 + 1), is: "lapsed" },
     { why: "one was not answered", proof: woke(looked(woke(NO_PROOF, T0 - 9), T0 - 8), T0), is: "proven" },
     { why: "two were not", proof: woke(woke(looked(woke(NO_PROOF, T0 - 9), T0 - 8), T0 - 7), T0), is: "unanswered" },
     { why: "and then one was", proof: looked(woke(woke(NO_PROOF, T0 - 7), T0 - 6), T0), is: "proven" },
@@ -209,6 +211,129 @@ describe("a reminder", () => {
     });
     expect(text).toMatch(/^Interlink: a task for "\\u003cann\\u003e" is yours, .* 12m\. .*\(reminder 1 of 3\)$/);
     expect(text).not.toContain("IGNORE");
+  });
+});
+
+describe("what peers are told of it", () => {
+  const NOW = 10_000_000;
+  const proof = (agoMs: number, unanswered = 0) => ({ proven_at_ms: NOW - agoMs, unanswered });
+
+  it.each([
+    { why: "nothing is proven", active: "inbox_socket", is: all(THERE), proofs: {}, told: undefined },
+    {
+      why: "the path in use is proven",
+      active: "inbox_socket",
+      is: all(THERE),
+      proofs: { inbox_socket: proof(5) },
+      told: "inbox_socket",
+    },
+    {
+      why: "another is proven, and not the one in use",
+      active: "inbox_socket",
+      is: all(THERE),
+      proofs: { channel: proof(5), stop_hook: proof(5) },
+      told: undefined,
+    },
+    {
+      why: "one wake since was not answered yet",
+      active: "inbox_socket",
+      is: all(THERE),
+      proofs: { inbox_socket: proof(5, 1) },
+      told: "inbox_socket",
+    },
+    {
+      why: "the last two were not",
+      active: "inbox_socket",
+      is: all(IGNORED),
+      proofs: { inbox_socket: proof(5, UNANSWERED_MAX) },
+      told: undefined,
+    },
+    {
+      why: "it was more than an hour ago",
+      active: "inbox_socket",
+      is: all(THERE),
+      proofs: { inbox_socket: proof(LEASE_MS + 1) },
+      told: undefined,
+    },
+    {
+      why: "a turn runs, so no hook waits",
+      active: undefined,
+      is: facts({}),
+      proofs: { stop_hook: proof(5) },
+      told: "stop_hook",
+    },
+    {
+      why: "a turn runs, and the client watches the inbox",
+      active: "resource",
+      is: facts({ resource: THERE }),
+      proofs: { stop_hook: proof(5), resource: proof(5) },
+      told: "stop_hook",
+    },
+    {
+      why: "the hook that waited was gone when it was to be told",
+      active: undefined,
+      is: facts({ stop_hook: FAILED }),
+      proofs: { stop_hook: proof(5) },
+      told: undefined,
+    },
+    {
+      why: "an update of a resource begins no turn",
+      active: "resource",
+      is: facts({ resource: THERE }),
+      proofs: { resource: proof(5) },
+      told: undefined,
+    },
+  ] satisfies {
+    why: string;
+    active: WakePathName | undefined;
+    is: WakeFacts;
+    proofs: Partial<Record<WakePathName, Proof>>;
+    told: WakePathName | undefined;
+  }[])("$told where $why", ({ active, is, proofs, told }) => {
+    const known = new Map(Object.entries(proofs) as [WakePathName, Proof][]);
+    expect(provenPath(active, is, known, NOW)?.path).toBe(told);
+  });
+
+  const terms = (path: WakePathName, agoMs: number) => termsOf({ path, proven_at_ms: NOW - agoMs }, NOW, 0);
+  it.each([
+    { told: undefined, now: undefined, isSaid: false, why: "nothing, and nothing before" },
+    { told: undefined, now: terms("channel", 0), isSaid: true, why: "the first" },
+    { told: terms("channel", 5), now: undefined, isSaid: true, why: "lost" },
+    { told: terms("channel", 5), now: terms("stop_hook", 5), isSaid: true, why: "another path" },
+    { told: terms("channel", LEASE_MS / 2), now: terms("channel", 0), isSaid: false, why: "half its time is left" },
+    { told: terms("channel", LEASE_MS / 2 + 1), now: terms("channel", 0), isSaid: true, why: "less is left" },
+    {
+      told: terms("channel", LEASE_MS - 1),
+      now: terms("channel", LEASE_MS - 1),
+      isSaid: false,
+      why: "nothing newer is known",
+    },
+    {
+      told: { path: "channel", proven_at_ms: NOW - LEASE_MS, until_ms: NOW },
+      now: undefined,
+      isSaid: false,
+      why: "past by itself",
+    },
+    {
+      told: { path: "channel", proven_at_ms: NOW - LEASE_MS, until_ms: NOW },
+      now: terms("channel", 5),
+      isSaid: true,
+      why: "proven again after it was past",
+    },
+  ])("is said anew: $isSaid, $why", ({ told, now, isSaid }) => expect(isNews(told, now, NOW)).toBe(isSaid));
+
+  it("is whole milliseconds of the bus's clock, whatever the offset", () => {
+    const made = termsOf({ path: "channel", proven_at_ms: NOW - 1 }, NOW, 0.5);
+    expect(made).toEqual({ path: "channel", proven_at_ms: NOW, until_ms: NOW + LEASE_MS });
+    expect(termsOf({ path: "channel", proven_at_ms: 5 }, 10, -100)).toMatchObject({ proven_at_ms: 0 });
+  });
+
+  it("is shown as what was seen, and no more", () => {
+    expect(wakeSeen(undefined)).toBe("no answered wake is known, so mail may wait until it looks");
+    expect(wakeSeen({ path: "stop_hook", proven_age_ms: 360_000 })).toBe(
+      "a wake was last answered 6m ago, by the Stop hook of Claude Code",
+    );
+    expect(wakeSeen({ path: "other", proven_age_ms: 0 })).toBe("a wake was last answered just now, by another way");
   });
 });
 

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => bus.stop());
 
 /** Ann writes; bob sits at Claude Code, or at what the test makes of him. */
-async function people(): Promise<{ ann: Host; bob: Machine; claude: FakeClaude }> {
+async function people(): Promise<{ ann: Host; annAt: Machine; bob: Machine; claude: FakeClaude }> {
   const [annAt, bob] = await twoMachines(bus.url, "ann", "bob");
   const ann = await Host.start(annAt, "v2 auto", false);
   onTestFinished(async () => {
@@ -24,7 +24,13 @@ async function people(): Promise<{ ann: Host; bob: Machine; claude: FakeClaude }
     bob.remove();
   });
   const claude = new FakeClaude(bob, "11111111-1111-4111-8111-111111111111");
-  return { ann, bob, claude };
+  return { ann, annAt, bob, claude };
+}
+
+/** What a peer's model reads of how bob's session is woken. */
+async function toldTo(ann: Host): Promise<string> {
+  const { sessions } = await ann.ok("discover", { peer: "bob" });
+  return (JSON.parse(sessions[0]) as { wake: string }).wake;
 }
 
 const write = (ann: Host, text: string, to = "bob") => ann.ok("send_message", { to, text });
@@ -34,10 +40,11 @@ const wakes = ({ log }: FakeClaude) => [...log.matchAll(/"event":"wake","path":"
 
 describe("by the session's inbox", { timeout: 60_000 }, () => {
   it("fifty messages are one wake that says fifty; it is proven by the look", async () => {
-    const { ann, claude } = await people();
+    const { ann, annAt, claude } = await people();
     await claude.openInbox();
     await claude.start();
     await claude.connected();
+    expect(await toldTo(ann)).toBe("no answered wake is known, so mail may wait until it looks");
     expect(await claude.call("whoami")).toMatchObject({
       session: claude.thread,
       wake_path: "inbox_socket",
@@ -54,6 +61,12 @@ describe("by the session's inbox", { timeout: 60_000 }, () => {
     expect(await claude.call("whoami")).toMatchObject({ wake_proof: "proven", wake_proven_age_ms: expect.any(Number) });
     const { sessions } = await claude.call("discover", { peer: "self" });
     expect(JSON.parse(sessions[0])).toMatchObject({ wake_path: "inbox_socket", wake_proof: "proven" });
+    const seen = /^a wake was last answered (just now|\d+s ago), by the session's inbox in Claude Code$/;
+    await until(async () => seen.test(await toldTo(ann)), "its peer is told");
+    const typed = (await run(["discover", "bob"], annAt.env()).ended).out;
+    expect(typed.trimEnd().split(", ").slice(-2).join(", ")).toMatch(seen);
+    const { identities } = JSON.parse((await run(["discover", "bob", "--json"], annAt.env()).ended).out);
+    expect(identities[0].sessions[0].wake).toEqual({ path: "inbox_socket", proven_age_ms: expect.any(Number) });
     await until(() => wakes(claude).length >= 1, "its line in the log"); // which may come after the wake
     expect(wakes(claude)).toEqual(["inbox_socket"]);
     expect(claude.inbox).toHaveLength(1);

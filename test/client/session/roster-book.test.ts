@@ -1,0 +1,42 @@
+/** What is remembered of a roster, on a clock that is moved: how old it is, and when it is no longer taken as it is. */
+
+import { expect, it } from "vitest";
+import { RosterBook, type RosterSource } from "../../../src/client/session/roster-book.ts";
+import { fakeKey } from "../../support/fake-agent.ts";
+import { ManualTimers } from "../bus/support.ts";
+
+const FRESH_MS = 10_000;
+const HOUR_MS = 3_600_000;
+const key = fakeKey(2);
+
+/** A bus that counts how often it was asked. */
+function bookOn() {
+  const timers = new ManualTimers();
+  let asked = 0;
+  const http = {
+    rosterOf: async () => {
+      asked++;
+      return { ok: { roster: [], gone: [], now_ms: 0, view_at_ms: 0 } };
+    },
+  };
+  const book = new RosterBook([{ name: "main", http } as unknown as RosterSource], timers);
+  return { book, timers, asked: () => asked };
+}
+
+it.each([
+  { offMs: 0, why: "just now" },
+  { offMs: FRESH_MS - 1, why: "a moment ago" },
+  { offMs: FRESH_MS, isAsked: true, why: "no longer fresh" },
+  { offMs: HOUR_MS, isAsked: true, why: "old, or the clock was set forward" },
+  { offMs: -1, isAsked: true, why: "to come: the clock was set back, and nobody knows how old it is" },
+  { offMs: -HOUR_MS, isAsked: true, why: "as far to come as a wrong clock was ahead" },
+  { offMs: -24 * HOUR_MS, isAsked: true, why: "a day to come" },
+])("a view of a time $offMs ms ago is asked for anew: $isAsked ($why)", async ({ offMs, isAsked = false }) => {
+  const { book, timers, asked } = bookOn();
+  await book.of(key, FRESH_MS);
+  timers.setBy(offMs);
+  await book.of(key, FRESH_MS);
+  expect(asked()).toBe(isAsked ? 2 : 1);
+  await book.of(key, FRESH_MS);
+  expect(asked(), "what was read since is taken as it is").toBe(isAsked ? 2 : 1);
+});
