@@ -64,7 +64,7 @@ function shortText({ months, storms, directory, hot, sweeps }: Scale, prices: Pr
     `  ${seconds(open.storm.nearlyAllBackMs)} where no shard is asked. It costs ${dollars(good.dollars)}.`,
     `- The first shard is asked ${about(directory[largeFitted]!.firstShardPerS)} times a second in the busiest hour, on ${good.setting.shards} shards too: every look begins with it.`,
     `- ${numberText(1_000)} messages a second to one identity, for 10 s, are all stored, the last after ${seconds(full.lastStoredAtMs)}; ${percent(full.atOnce / full.written)} at the first try.`,
-    `- All ${about(sweeps.at(-1)!.peakPerS)} identities that connected on a day sweep at the same second of the night.`,
+    `- Of ${numberText(large)} identities that connected on a day, ${about(sweeps.at(-1)!.peakPerS)} sweep each second of the busiest minute of the next.`,
   ].join("\n");
 }
 
@@ -245,10 +245,10 @@ function hotText({ hot }: Scale): string {
 function alarmsText({ sweeps, expiries }: Scale): string {
   return table([
     ["alarms", ...sweeps.map(({ identities }) => numberText(identities))],
-    ["nightly sweep: in its worst second", ...sweeps.map(({ peakPerS }) => about(peakPerS))],
-    ["the same, if spread over the day", ...sweeps.map(({ spreadPerS }) => about(spreadPerS))],
+    ["daily sweep: a second, in its busiest minute", ...sweeps.map(({ peakPerS }) => about(peakPerS))],
+    ["the same, if spread evenly", ...sweeps.map(({ spreadPerS }) => about(spreadPerS))],
     [
-      "three days after all who are online were last heard: in the worst second",
+      "three days after all who are online were last heard: a second, in the busiest minute",
       ...expiries.map(({ peakPerS }) => about(peakPerS)),
     ],
   ]);

@@ -11,6 +11,6 @@ export const ROWS = {
 } as const;
 
 /** As outbound.ts: an identity that its shard has no room for asks again. */
-export const ASKS_FOR_ROOM_EVERY_MS = 3_600_000;
+export const ASKS_FOR_ROOM_EVERY_MS = 86_400_000;
 /** An alarm that asks in vain: the identity's rows and its shard's, both awake; test/durable/no-room.test.ts counts it. */
 export const ASKS_FOR_ROOM = { rows_read: 22, rows_written: 3, alarms_set: 2 } as const;

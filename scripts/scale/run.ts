@@ -2,9 +2,9 @@
 
 import { DEFAULT_LIMITS } from "../../src/protocol/constants.ts";
 import { Model, paidMonth, type Counts, type Prices } from "../costs.ts";
-import { nightlySweep, threeDaysLater, type Ringing } from "./alarms.ts";
+import { dailySweep, threeDaysLater, type Ringing } from "./alarms.ts";
 import { BEHAVIOUR } from "./behaviour.ts";
-import { DAY_MS, simulateDay, type Act, type Day } from "./day.ts";
+import { simulateDay, type Act, type Day } from "./day.ts";
 import { lookAtAll, shardsFor, unevenness, type Look } from "./directory.ts";
 import { simulateHot, type Hot } from "./hot.ts";
 import { afterDeployment, reckonMonth, type Change, type Month } from "./month.ts";
@@ -21,7 +21,10 @@ export const DEFAULT_SHARDS = 8;
 const BACK_WITHIN_MS = 10_000;
 /** Room for those that come, over those that are there. */
 const ROOM = 1.25;
+/** How many are walked one by one, each for many. */
 const WALKED = 10_000;
+/** The same of alarms, which take little. */
+const ALARMS_WALKED = 200_000;
 const DAY_OF = 2_000;
 
 /** What could be otherwise, each alone. */
@@ -29,7 +32,7 @@ const CHANGES: readonly { readonly name: string; readonly change: Change }[] = [
   { name: "as it is", change: {} },
   { name: "a look reads one page", change: { pagesOfALook: 1 } },
   { name: "a page is answered by its shard alone", change: { isPageOfShardAlone: true } },
-  { name: "room in the directory is asked for once a day", change: { asksForRoomEveryMs: DAY_MS } },
+  { name: "room in the directory is asked for every hour", change: { asksForRoomEveryMs: 3_600_000 } },
 ];
 
 /** A bus as it is set up. */
@@ -127,8 +130,10 @@ export function reckon({ counts, prices }: Inputs, seed = SEED): Scale {
       name,
       hot: simulateHot({ ...OBJECT, ...options }, streams(200 + index)),
     })),
-    sweeps: SIZES.map((identities) => nightlySweep(identities, WALKED, streams(4))),
-    expiries: SIZES.map((identities) => threeDaysLater(online(identities), WALKED, BEHAVIOUR.works_h, streams(5))),
+    sweeps: SIZES.map((identities) => dailySweep(identities, ALARMS_WALKED, streams(4))),
+    expiries: SIZES.map((identities) =>
+      threeDaysLater(online(identities), ALARMS_WALKED, BEHAVIOUR.works_h, streams(5)),
+    ),
   };
 }
 

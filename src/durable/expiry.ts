@@ -5,6 +5,7 @@
  * handler looks at the rows and comes here again, so only too late would be wrong, never too early.
  */
 
+import { keyBytes, type Key } from "../protocol/address.ts";
 import type { Limits } from "../protocol/constants.ts";
 
 /** The oldest of each kind that is kept; undefined where there is none. */
@@ -31,9 +32,32 @@ export interface Kept {
  * remembered id, so once an hour would cost more than all the sending.
  */
 const SWEEP_MS = 86_400_000;
+/** By how much of SOCKET_MAX_MS a socket may have to sign again sooner. */
+const SOCKET_SPREAD = 1 / 4;
 
-/** The next instant at which something is due, or undefined if the object need never wake. */
-export function nextWake(kept: Kept, limits: Limits): number | undefined {
+/**
+ * An identity's own time of the day, in [0, 1): what none of them needs at a certain moment is not done by all at the same one.
+ * Of other bytes than its shard, so that the identities of a shard are spread as well.
+ */
+export function phaseOf(key: Key): number {
+  return new DataView(keyBytes(key).buffer).getUint32(2) / 2 ** 32;
+}
+
+/**
+ * How long a socket may stay open. After a deployment all are opened within minutes of each other; a life of the same
+ * length for all would bring that wave back every day.
+ * @param phase see {@link phaseOf}
+ */
+export function socketLifeMs({ SOCKET_MAX_MS }: Pick<Limits, "SOCKET_MAX_MS">, phase: number): number {
+  return SOCKET_MAX_MS - Math.floor(phase * SOCKET_SPREAD * SOCKET_MAX_MS);
+}
+
+/**
+ * The next instant at which something is due, or undefined if the object need never wake.
+ * @param phase see {@link phaseOf}
+ */
+export function nextWake(kept: Kept, limits: Limits, phase: number): number | undefined {
+  const swept = (instant: number | undefined) => atPhase(instant, Math.floor(phase * SWEEP_MS));
   return earliest(
     after(kept.seenAtMs, limits.AWAY_RETAIN_MS),
     after(kept.messageAtMs, limits.MESSAGE_RETAIN_MS),
@@ -62,8 +86,9 @@ function after(instant: number | undefined, retainMs: number): number | undefine
   return instant === undefined ? undefined : instant + retainMs;
 }
 
-function swept(instant: number | undefined): number | undefined {
-  return instant === undefined ? undefined : Math.ceil(instant / SWEEP_MS) * SWEEP_MS;
+/** The first sweep that is not before an instant. */
+function atPhase(instant: number | undefined, phaseMs: number): number | undefined {
+  return instant === undefined ? undefined : Math.ceil((instant - phaseMs) / SWEEP_MS) * SWEEP_MS + phaseMs;
 }
 
 function earliest(...instants: (number | undefined)[]): number | undefined {

@@ -9,7 +9,7 @@ import { encodeBase64url } from "../protocol/base64url.ts";
 import type { Limits } from "../protocol/constants.ts";
 import type { Life } from "./calls.ts";
 import { CONTACT_TABLES, ContactStore } from "./contact-store.ts";
-import { nextWake, type Kept } from "./expiry.ts";
+import { nextWake, phaseOf, type Kept } from "./expiry.ts";
 import { GOODBYE_TABLE, GoodbyeStore } from "./goodbye-store.ts";
 import { INBOX_TABLES, InboxStore } from "./inbox-store.ts";
 import { Sql } from "./meter.ts";
@@ -72,6 +72,8 @@ export class IdentityStorage {
   readonly contacts: ContactStore;
   readonly nonces: NonceStore;
   readonly goodbyes: GoodbyeStore;
+  /** See {@link phaseOf}. */
+  readonly phase: number;
   readonly #storage: DurableObjectStorage;
   readonly #sql: Sql;
   readonly #limits: Limits;
@@ -122,6 +124,7 @@ export class IdentityStorage {
     this.nonces = new NonceStore(sql);
     this.goodbyes = new GoodbyeStore(sql);
     this.#row = this.#readRow();
+    this.phase = phaseOf(this.#row.key);
   }
 
   get key(): Key {
@@ -213,7 +216,7 @@ export class IdentityStorage {
    */
   armFor(added: Partial<Kept>): void {
     this.setEmptied(null);
-    const dueAtMs = nextWake({ hasContacts: false, ...added }, this.#limits);
+    const dueAtMs = nextWake({ hasContacts: false, ...added }, this.#limits, this.phase);
     if (dueAtMs !== undefined && dueAtMs < (this.#row.alarm_at_ms ?? Infinity)) this.setAlarm(dueAtMs);
   }
 

@@ -206,7 +206,7 @@ export class Identity {
     await this.#outbound.tellDirectory();
     for (const socket of this.sockets.all()) {
       if (this.#kept) pushWaiting(this.#kept, socket, nowMs); // tells of what just expired
-      if (nowMs - socket.facts.sinceMs >= this.#settings.limits.SOCKET_MAX_MS) {
+      if (nowMs >= socket.endsAtMs(this.#settings.limits)) {
         await this.close(socket, CLOSE.signAgain, "sign_again");
       }
     }
@@ -276,15 +276,14 @@ export class Identity {
     }
     if (!facts) return;
     this.#kept!.setEmptied(facts.emptiedAtMs ?? null);
-    this.#kept!.setAlarm(nextWake(facts, limits) ?? null);
+    this.#kept!.setAlarm(nextWake(facts, limits, this.#kept!.phase) ?? null);
   }
 
   /** All that the next alarm depends on, what is kept and what is open; undefined if another life, or none, is kept. */
   #facts(generation: string | undefined): Kept | undefined {
     if (!this.#kept || this.#kept.generation !== generation) return undefined;
-    const oldestSocket = this.sockets.all()[0];
-    const socketDueAtMs = oldestSocket && oldestSocket.facts.sinceMs + this.#settings.limits.SOCKET_MAX_MS;
-    const facts = { ...this.#kept.facts(), socketDueAtMs };
+    const oldest = this.sockets.all()[0];
+    const facts = { ...this.#kept.facts(), socketDueAtMs: oldest?.endsAtMs(this.#settings.limits) };
     return { ...facts, emptiedAtMs: isEmpty(facts) ? (facts.emptiedAtMs ?? clock.now()) : undefined };
   }
 

@@ -14,8 +14,8 @@ import { logFault } from "./log.ts";
 
 /** A failed call to the directory is tried again after this. */
 const LISTING_RETRY_MS = 30_000;
-/** Places in a full directory become free by days, as sessions are gone. */
-const LISTING_FULL_RETRY_MS = 3_600_000;
+/** Places in a full directory become free by days, as sessions are gone; asked hourly, the asking would cost more than all else. */
+const LISTING_FULL_RETRY_MS = 86_400_000;
 /** Calls to other objects at a time: the platform may cancel a seventh connection. */
 const CALLS_AT_A_TIME = 6;
 

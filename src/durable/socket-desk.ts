@@ -9,6 +9,7 @@ import { BAD_FRAMES_MAX, CLOSE, parseClientFrame, type ClientFrame } from "../pr
 import { isRefusal, refuse, type Refusal, type RefusalCode } from "../protocol/refusal.ts";
 import { byteLength } from "../protocol/text.ts";
 import type { IdentityCalls, Nonce } from "./calls.ts";
+import { socketLifeMs } from "./expiry.ts";
 import type { IdentityStorage } from "./identity-storage.ts";
 import { takeAnnouncement, takeUnregister } from "./intake.ts";
 import { claim, countThrough } from "./mail-desk.ts";
@@ -34,7 +35,7 @@ export function beginSocket(
   if (!kept.nonces.use(nonce)) return refuse("replay");
   kept.roster.setConnected(session, true, nowMs);
   claim(kept, session);
-  kept.armFor({ nonceExpiresAtMs: nonce.expiresAtMs, socketDueAtMs: nowMs + limits.SOCKET_MAX_MS });
+  kept.armFor({ nonceExpiresAtMs: nonce.expiresAtMs, socketDueAtMs: nowMs + socketLifeMs(limits, kept.phase) });
   return undefined;
 }
 

@@ -7,8 +7,10 @@
  */
 
 import type { Key, SessionId } from "../protocol/address.ts";
+import type { Limits } from "../protocol/constants.ts";
 import { CLOSE, errorFrame, FRAME_VERSIONS, PING, PONG, SUBPROTOCOL, type BusFrame } from "../protocol/frames.ts";
 import type { Refusal } from "../protocol/refusal.ts";
+import { phaseOf, socketLifeMs } from "./expiry.ts";
 import { meter } from "./meter.ts";
 
 interface SessionAttachment {
@@ -47,6 +49,11 @@ export class SessionSocket {
   /** The bus's own evidence: accepted, a frame, or the last ping that the runtime answered. */
   get signOfLifeMs(): number {
     return Math.max(this.#facts.sinceMs, this.#facts.frameAtMs, this.#autoAnsweredAtMs);
+  }
+
+  /** When it has to sign again. */
+  endsAtMs(limits: Limits): number {
+    return this.#facts.sinceMs + socketLifeMs(limits, phaseOf(this.#facts.key));
   }
 
   note(change: Partial<Omit<SessionAttachment, "kind" | "key" | "session" | "sinceMs">>): void {

@@ -14,6 +14,7 @@ import { reborn } from "../support/reborn.ts";
 
 const NOW = 4_000_000_000_000;
 const HOUR = 3_600_000;
+const DAY = 86_400_000;
 let shards = 0;
 
 /** A shard of its own that lists this many. */
@@ -150,7 +151,7 @@ describe("a shard lists LISTED_MAX keys", () => {
 });
 
 describe("an identity that its shard has no room for", () => {
-  it("is announced, gets its mail, and asks again an hour later, or at once when it is called past that", async () => {
+  it("is announced, gets its mail, and asks again a day later, or at once when it is called past that", async () => {
     const key = newKey();
     freezeAt(NOW);
     let isFull = true;
@@ -160,17 +161,17 @@ describe("an identity that its shard has no room for", () => {
       expect(await identity.enqueue(mail("s1"))).toMatchObject({ results: [{ state: "stored" }] });
       await identity.announce(said("s1", true));
       expect(directory.calls).toEqual(["list shown"]); // not with each heartbeat
-      expect(await alarmAt()).toBe(NOW + HOUR);
-      freezeAt(NOW + HOUR);
+      expect(await alarmAt()).toBe(NOW + DAY);
+      freezeAt(NOW + DAY);
       await identity.expire();
       expect(directory.calls).toEqual(["list shown", "list shown"]);
       isFull = false;
-      freezeAt(NOW + 2 * HOUR);
+      freezeAt(NOW + 2 * DAY);
       await identity.announce(said("s1", true));
       await identity.announce(said("s1", true));
       expect(directory.calls).toEqual(["list shown", "list shown", "list shown"]);
       await identity.expire();
-      expect(await alarmAt()).toBeGreaterThan(NOW + 24 * HOUR); // nothing is left to ask
+      expect(await alarmAt()).toBeGreaterThan(NOW + 3 * DAY); // nothing is left to ask
     });
   });
 
@@ -179,7 +180,7 @@ describe("an identity that its shard has no room for", () => {
     await reborn(newKey(), async ({ identity, directory, said }) => {
       directory.answer = () => ({ isFull: true });
       await identity.announce(said("s1", false));
-      freezeAt(NOW + 2 * HOUR);
+      freezeAt(NOW + 2 * DAY);
       await identity.announce(said("s1", false));
       expect(directory.calls).toEqual(["list hidden"]);
       await identity.announce(said("s1", true));

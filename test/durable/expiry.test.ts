@@ -3,7 +3,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DEFAULT_LIMITS, type Limits } from "../../src/protocol/constants.ts";
-import { isEmpty, isGhost, nextWake, type Kept } from "../../src/durable/expiry.ts";
+import { isEmpty, isGhost, nextWake, phaseOf, socketLifeMs, type Kept } from "../../src/durable/expiry.ts";
+import { encodeBase64url } from "../../src/protocol/base64url.ts";
+import type { Key } from "../../src/protocol/address.ts";
 
 const DAY = 86_400_000;
 /** A whole day, so that a row shows at sight whether it is swept. */
@@ -69,7 +71,7 @@ const ROWS: readonly { kept: Partial<Kept>; wake: number | undefined; why: strin
 describe("the next alarm", () => {
   for (const { kept: instants, wake, why } of ROWS) {
     it(`of ${JSON.stringify(instants)}: ${why}`, () => {
-      expect(nextWake(kept(instants), DEFAULT_LIMITS)).toBe(wake);
+      expect(nextWake(kept(instants), DEFAULT_LIMITS, 0)).toBe(wake);
     });
   }
 });
@@ -125,6 +127,9 @@ const limitsOf = fc
   })
   .map((some): Limits => ({ ...DEFAULT_LIMITS, ...some }));
 
+/** An identity's own time of the day. */
+const phase = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+
 /** When each thing that is kept is due. */
 function dueTimes(what: Kept, limits: Limits): { dueAtMs: number; isSwept: boolean }[] {
   return NAMES.flatMap((name) => {
@@ -137,8 +142,8 @@ function dueTimes(what: Kept, limits: Limits): { dueAtMs: number; isSwept: boole
 describe("whatever is kept", () => {
   it("the alarm is never later than what is due, and for a sweep at most a day later", () => {
     fc.assert(
-      fc.property(anything, limitsOf, (what, limits) => {
-        const wake = nextWake(what, limits) ?? Infinity;
+      fc.property(anything, limitsOf, phase, (what, limits, at) => {
+        const wake = nextWake(what, limits, at) ?? Infinity;
         for (const { dueAtMs, isSwept } of dueTimes(what, limits)) {
           expect(wake).toBeLessThanOrEqual(isSwept ? dueAtMs + DAY : dueAtMs);
         }
@@ -148,9 +153,9 @@ describe("whatever is kept", () => {
 
   it("the alarm is never before the first thing is due, so that an object is not woken for nothing", () => {
     fc.assert(
-      fc.property(anything, limitsOf, (what, limits) => {
+      fc.property(anything, limitsOf, phase, (what, limits, at) => {
         const first = Math.min(...dueTimes(what, limits).map(({ dueAtMs }) => dueAtMs));
-        expect(nextWake(what, limits) ?? Infinity).toBeGreaterThanOrEqual(first);
+        expect(nextWake(what, limits, at) ?? Infinity).toBeGreaterThanOrEqual(first);
       }),
     );
   });
@@ -158,8 +163,9 @@ describe("whatever is kept", () => {
   it("sweeps of one day fall on one instant, so that many cost one alarm", () => {
     const inOneDay = fc.tuple(fc.integer({ min: 1, max: DAY }), fc.integer({ min: 1, max: DAY }));
     fc.assert(
-      fc.property(inOneDay, ([a, b]) => {
-        const wakeAfter = (ms: number) => nextWake(kept({ nonceExpiresAtMs: NOW + ms }), DEFAULT_LIMITS);
+      fc.property(inOneDay, phase, ([a, b], at) => {
+        const begun = NOW + Math.floor(at * DAY);
+        const wakeAfter = (ms: number) => nextWake(kept({ nonceExpiresAtMs: begun + ms }), DEFAULT_LIMITS, at);
         expect(wakeAfter(a)).toBe(wakeAfter(b));
       }),
     );
@@ -167,11 +173,41 @@ describe("whatever is kept", () => {
 
   it("one thing more never makes the alarm later", () => {
     fc.assert(
-      fc.property(anything, anything, (what, more) => {
-        const wake = (each: Kept) => nextWake(each, DEFAULT_LIMITS) ?? Infinity;
+      fc.property(anything, anything, phase, (what, more, at) => {
+        const wake = (each: Kept) => nextWake(each, DEFAULT_LIMITS, at) ?? Infinity;
         const added = Object.fromEntries(NAMES.filter((name) => !(name in what)).map((name) => [name, more[name]]));
         expect(wake({ ...what, ...added })).toBeLessThanOrEqual(wake(what));
       }),
     );
+  });
+});
+
+describe("an identity's own time of the day", () => {
+  const keyOf = (first: number, then: number) =>
+    encodeBase64url(Uint8Array.from({ length: 32 }, (_, index) => (index < 2 ? first : index < 6 ? then : 7))) as Key;
+
+  it("is the first sweep at or after what may go", () => {
+    const wakeAfter = (ms: number) => nextWake(kept({ nonceExpiresAtMs: NOW + ms }), DEFAULT_LIMITS, 0.25);
+    expect(wakeAfter(DAY / 4)).toBe(NOW + DAY / 4);
+    expect(wakeAfter(DAY / 4 + 1)).toBe(NOW + DAY / 4 + DAY);
+  });
+
+  it("comes from its key, between the beginning and the end of the day, and not from what chooses its shard", () => {
+    expect(phaseOf(keyOf(1, 0))).toBe(0);
+    expect(phaseOf(keyOf(1, 0x80))).toBeCloseTo(0.5, 2);
+    expect(phaseOf(keyOf(1, 0xff))).toBeLessThan(1);
+    expect(phaseOf(keyOf(200, 0x80))).toBe(phaseOf(keyOf(1, 0x80)));
+  });
+
+  it("a socket lives for SOCKET_MAX_MS at most and three quarters of it at least, so that no two days have the same wave", () => {
+    fc.assert(
+      fc.property(phase, fc.integer({ min: 1_000, max: DAY }), (at, SOCKET_MAX_MS) => {
+        const lifeMs = socketLifeMs({ SOCKET_MAX_MS }, at);
+        expect(lifeMs).toBeLessThanOrEqual(SOCKET_MAX_MS);
+        expect(lifeMs).toBeGreaterThanOrEqual((SOCKET_MAX_MS * 3) / 4);
+      }),
+    );
+    expect(socketLifeMs({ SOCKET_MAX_MS: DAY }, 0)).toBe(DAY);
+    expect(socketLifeMs({ SOCKET_MAX_MS: DAY }, 0.5)).toBe(DAY - DAY / 8);
   });
 });

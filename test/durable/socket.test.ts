@@ -6,6 +6,7 @@
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { clock } from "../../src/durable/clock.ts";
+import { phaseOf, socketLifeMs } from "../../src/durable/expiry.ts";
 import type { IdentityObject } from "../../src/durable/identity-object.ts";
 import { connectIdentity } from "../../src/worker/ask.ts";
 import type { Key } from "../../src/protocol/address.ts";
@@ -378,17 +379,18 @@ describe("two sockets of one session", () => {
 });
 
 describe("a socket is closed", () => {
-  it("by the alarm when it is a day old, and not before: 4408, and the session stays", async () => {
+  it("by the alarm at the end of its life, and not before: 4408, and the session stays", async () => {
     freezeAt(NOW);
     const agent = await announced("s");
     const socket = await open(agent, "s");
     await sleep(agent.key);
-    freezeAt(NOW + SOCKET_MAX_MS - 1);
+    const lifeMs = socketLifeMs(DEFAULT_LIMITS, phaseOf(agent.key));
+    freezeAt(NOW + lifeMs - 1);
     await ring(agent.key);
     await socket.settled();
     expect(socket.close).toBeUndefined();
     await sleep(agent.key);
-    freezeAt(NOW + SOCKET_MAX_MS);
+    freezeAt(NOW + lifeMs);
     await ring(agent.key);
     expect(await socket.closed()).toEqual({ code: CLOSE.signAgain, reason: "sign_again" });
     expect(await seen(agent.key, "s")).toBeDefined();

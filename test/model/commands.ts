@@ -57,7 +57,6 @@ const KNOCK_IDS = ["k0", "k1"];
 const SKEWS_MS = [0, 1, -1, 60_000, -60_000];
 const MESSAGE_RETAIN_MS = 14 * 86_400_000;
 const NONCE_MS = 121_000;
-const SOCKET_MAX_MS = 86_400_000;
 
 /** One step: its name and numbers are what a failing run prints. */
 function step<Value>(
@@ -391,7 +390,7 @@ async function openClient(id: string, model: IdentityModel, real: Real): Promise
 
 /** Sockets that are a day old are closed by the alarm, which may be late, but not by the days that make a session gone. */
 export async function closeOld(model: IdentityModel, real: Real): Promise<void> {
-  const isOld = [...model.sockets.values()].some(({ sinceMs }) => clock.now() - sinceMs >= SOCKET_MAX_MS);
+  const isOld = [...model.sockets.values()].some(({ sinceMs }) => clock.now() - sinceMs >= model.socketLifeMs);
   if (isOld) await ring(1, model, real);
 }
 

@@ -6,7 +6,9 @@
  * Of eviction the tie is taken as the table in inbox-policy.ts says it.
  */
 
+import type { Key } from "../../src/protocol/address.ts";
 import type { Limits } from "../../src/protocol/constants.ts";
+import { phaseOf, socketLifeMs } from "../../src/durable/expiry.ts";
 
 export type Kind = "message" | "pair_request" | "pair_accept";
 type Presence = { presence: "live" | "away"; age_ms: number } | { presence: "gone" };
@@ -118,12 +120,15 @@ export class IdentityModel {
   readonly #crashed = new Set<string>();
   readonly #limits: Limits;
   readonly #overflow: "refuse" | "evict";
+  /** A day, or up to a quarter less: which, no document says. */
+  readonly socketLifeMs: number;
   #order = 0;
 
   constructor(key: string, { limits, overflow }: ModelSettings) {
     this.key = key;
     this.#limits = limits;
     this.#overflow = overflow;
+    this.socketLifeMs = socketLifeMs(limits, phaseOf(key as Key));
   }
 
   announce(
@@ -347,7 +352,7 @@ export class IdentityModel {
     }
     for (const [session, { sinceMs }] of this.sockets) {
       this.#push(session);
-      if (nowMs - sinceMs < this.#limits.SOCKET_MAX_MS) continue;
+      if (nowMs - sinceMs < this.socketLifeMs) continue;
       this.sockets.delete(session);
       this.#hear(session, nowMs); // its client answers the close
     }
@@ -403,7 +408,7 @@ export class IdentityModel {
       ...[...this.memories.values()].map(({ atMs }) => atMs + limits.DEDUPE_RETAIN_MS),
       ...this.nonces.values(),
       ...[...this.sockets.values()].flatMap(({ sinceMs, frameAtMs }) => [
-        sinceMs + limits.SOCKET_MAX_MS,
+        sinceMs + this.socketLifeMs,
         frameAtMs + limits.LIVE_MS,
       ]),
     ];
@@ -416,7 +421,7 @@ export class IdentityModel {
       ...this.mail.map(({ atMs }) => atMs + this.#limits.MESSAGE_RETAIN_MS),
       ...this.knocks.map(({ atMs }) => atMs + this.#limits.KNOCK_RETAIN_MS),
       ...[...this.sessions.keys()].map((id) => this.#seenAtMs(id) + this.#limits.AWAY_RETAIN_MS),
-      ...[...this.sockets.values()].map(({ sinceMs }) => sinceMs + this.#limits.SOCKET_MAX_MS),
+      ...[...this.sockets.values()].map(({ sinceMs }) => sinceMs + this.socketLifeMs),
     );
   }
 
