@@ -5,7 +5,7 @@ import { shardOfBytes } from "../../src/durable/directory-shards.ts";
 import type { Random } from "./random.ts";
 
 /** Pages that a client's `discover` reads at a time, as roster-book.ts. */
-export const PAGES_OF_A_LOOK = 5;
+export const PAGES_OF_A_LOOK = 1;
 /** Identities that the door asks at a time, as directory-page.ts. */
 export const ASKED_AT_A_TIME = 6;
 

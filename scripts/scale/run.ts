@@ -30,7 +30,7 @@ const DAY_OF = 2_000;
 /** What could be otherwise, each alone. */
 const CHANGES: readonly { readonly name: string; readonly change: Change }[] = [
   { name: "as it is", change: {} },
-  { name: "a look reads one page", change: { pagesOfALook: 1 } },
+  { name: "a look reads five pages", change: { pagesOfALook: 5 } },
   { name: "a page is answered by its shard alone", change: { isPageOfShardAlone: true } },
   { name: "room in the directory is asked for every hour", change: { asksForRoomEveryMs: 3_600_000 } },
 ];

@@ -45,9 +45,9 @@ const PEOPLE = ["ann", "bob", "cyd"];
 const START_MAX_MS = 30_000;
 /**
  * A client may try twelve times a minute, and a supervisor whose process died too often rests for one. A message that is dated 90 s
- * ahead waits 30 s, and as much longer as the clock was set back meanwhile. A bound above all of them.
+ * ahead waits 30 s, and as long again if the clock is set meanwhile. A bound above all of them.
  */
-const HEAL_MAX_MS = 180_000;
+const HEAL_MAX_MS = 90_000;
 const LOOK_MS = 150;
 /** What comes twice, comes soon. */
 const AFTER_MS = 1_000;

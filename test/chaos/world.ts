@@ -1,12 +1,13 @@
 /** What is put in trouble: a bus with its state on disk, people with a network, a clock and two sessions each; and how each kind of trouble is made and ended. */
 
 import { execFile } from "node:child_process";
-import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { PROJECT_DIR, startBus, type LocalBus } from "../../scripts/local-bus.ts";
 import { startBlackHoleProxy, type BlackHoleProxy } from "../support/black-hole-proxy.ts";
+import { moveClock } from "../support/moved-clock.ts";
 import { readerOf, writerOf } from "./mail.ts";
 import type { Disturbance } from "./plan.ts";
 import { fillDisk, IGNORING_QUOTA } from "./quota.ts";
@@ -63,9 +64,9 @@ export class World {
       const home = join(dir, name);
       mkdirSync(home);
       const [proxy, clock] = [proxies[index]!, join(home, "clock")];
-      writeFileSync(clock, "0");
+      moveClock(clock, 0);
       const { PATH = "" } = process.env;
-      const at = { INTERLINK_URL: proxy.url, INTERLINK_NAME: name, CHAOS_CLOCK: clock };
+      const at = { INTERLINK_URL: proxy.url, INTERLINK_NAME: name, MOVED_CLOCK: clock };
       return { name, proxy, clock, env: { PATH, HOME: home, TMPDIR: home, ...LIMITS, ...at } };
     });
     const cli = (person: Person, ...args: string[]) => run(process.execPath, [...NODE_ARGS, BIN, ...args], person);
@@ -95,7 +96,7 @@ export class World {
     for (const { proxy, clock } of this.#people) {
       proxy.delay(0);
       proxy.release();
-      setClock(clock, 0);
+      moveClock(clock, 0);
     }
   }
 
@@ -154,8 +155,8 @@ export class World {
         proxy.blackHole();
         return () => proxy.release();
       case "clock-move":
-        setClock(clock, byMs);
-        return () => setClock(clock, 0);
+        moveClock(clock, byMs);
+        return () => moveClock(clock, 0);
     }
   }
 
@@ -175,10 +176,4 @@ export class World {
       }
     }
   }
-}
-
-/** In one step: whoever looks sees the one or the other. */
-function setClock(path: string, offsetMs: number): void {
-  writeFileSync(`${path}.new`, String(offsetMs));
-  renameSync(`${path}.new`, path);
 }

@@ -250,7 +250,7 @@ describe("the directory", () => {
 
 describe("what is copied here", () => {
   const copies = [
-    ["src/client/session/roster-book.ts", "PAGES_MAX", PAGES_OF_A_LOOK],
+    ["src/client/session/roster-book.ts", "PAGES_SHOWN", PAGES_OF_A_LOOK],
     ["src/client/session/sender.ts", "RECEIPTS_MAX_MS", RECEIPTS_EVERY_MS],
     ["src/worker/directory-page.ts", "ASKED_AT_A_TIME", ASKED_AT_A_TIME],
     ["src/durable/outbound.ts", "LISTING_FULL_RETRY_MS", ASKS_FOR_ROOM_EVERY_MS],

@@ -136,7 +136,7 @@ interface Opening extends Pick<AgentRun, "settings" | "cwd" | "log"> {
 }
 
 async function open(opening: Opening): Promise<BusAgent | Failure> {
-  const untilMs = Date.now() + IN_USE_WAIT_MS;
+  const untilMs = performance.now() + IN_USE_WAIT_MS;
   const { settings, handoff, book } = opening;
   const id = settings.session ?? book.toOpen() ?? handoff?.session ?? randomBytes(SESSION_BYTES).toString("hex");
   for (;;) {
@@ -146,7 +146,7 @@ async function open(opening: Opening): Promise<BusAgent | Failure> {
       return session;
     }
     const isInUse = session.refused === "state" && session.why.refusal === "in_use";
-    if (isInUse && Date.now() < untilMs) {
+    if (isInUse && performance.now() < untilMs) {
       await sleep(IN_USE_RETRY_MS);
       continue;
     }
@@ -170,8 +170,8 @@ function optionsOf({ settings, handoff, cwd, onTooOld }: Opening, session: strin
     session,
     ...(git_root !== undefined && { git_root }),
     ...(handoff !== undefined && { goesOn: handoff.generation > 1 }),
-    // The first process of a supervisor finds what another one's took: of that this one saw nothing, whatever the clock says.
-    ...(handoff !== undefined && handoff.generation > 1 && { witness: handoff }),
+    // The id is the supervisor's own, whatever session is opened.
+    ...(handoff !== undefined && { witness: { keeper: handoff.session, arrived: handoff.arrived } }),
     onTooOld,
   };
 }

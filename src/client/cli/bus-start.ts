@@ -137,8 +137,8 @@ function workerdPath(): string | undefined {
 }
 
 async function isHealthy(port: number, child: ChildProcess): Promise<boolean> {
-  const untilMs = Date.now() + START_MAX_MS;
-  while (!hasExited(child) && Date.now() < untilMs) {
+  const untilMs = performance.now() + START_MAX_MS;
+  while (!hasExited(child) && performance.now() < untilMs) {
     const status = await askHealth(port);
     if (status === 200) return true;
     await delay(POLL_MS);

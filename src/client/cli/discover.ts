@@ -30,6 +30,7 @@ export async function showRoster(desk: Desk, { peer }: CommandRun<"discover">): 
     return refuse(terminal, words, stale_because, 4);
   }
   report(terminal, seen, rosterLines(terminal, seen));
+  if (seen.partial) terminal.err("The bus lists more than was read: those who are no peers may be missing.");
   if (seen.identities.every(({ sessions }) => sessions.length === 0)) terminal.err("Nobody shows a session.");
   return 0;
 }
@@ -62,9 +63,11 @@ export async function watch(desk: Desk): Promise<ExitCode> {
       );
       wasHeard = isHeard;
     }
-    // Without an answer nobody is known to have left.
+    // Without an answer, or with a part of one, nobody is known to have left.
+    const isWhole = isHeard && seen.partial !== true;
     const now: Scene = new Map([
-      ...(isHeard ? peopleOf(seen) : [...before].filter(([id]) => id.startsWith("#"))),
+      ...(isWhole ? [] : [...before].filter(([id]) => id.startsWith("#"))),
+      ...(isHeard ? peopleOf(seen) : []),
       ...mailOf(desk),
     ]);
     for (const [id, { event, line }] of now) {

@@ -32,13 +32,13 @@ export async function tellAgent(
   const thread = textOf(event["session_id"]) ?? settings.host.thread;
   const request = requestOf(hook, event, thread, settings);
   if (!request) return 0;
-  const untilMs = Date.now() + (hook === "session-start" ? START_MAX_MS : 0);
+  const untilMs = performance.now() + (hook === "session-start" ? START_MAX_MS : 0);
   const ask = async () => {
     const place = hookPlace(settings.hooks, settings.platform, false);
     return place && askAgent(place, { ...settings.host, thread }, request);
   };
   let talk = await ask();
-  for (; !talk && Date.now() < untilMs; talk = await ask()) await sleep(RETRY_MS);
+  for (; !talk && performance.now() < untilMs; talk = await ask()) await sleep(RETRY_MS);
   talk?.close();
   if (talk?.first.say !== "tell") return 0;
   // The one answer that is for the model: beside the result of the tool that was used.

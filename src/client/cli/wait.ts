@@ -26,7 +26,7 @@ const RETRY_MS = 250;
 
 export async function waitForMail(settings: Settings, { err }: Pick<Terminal, "err">): Promise<ExitCode> {
   if (!settings.isAttended || settings.wake === "off") return 0;
-  let untilMs = Date.now() + START_MAX_MS;
+  let untilMs = performance.now() + START_MAX_MS;
   do {
     const outcome = await waitOnce(settings);
     if (typeof outcome === "object") {
@@ -34,9 +34,9 @@ export async function waitForMail(settings: Settings, { err }: Pick<Terminal, "e
       return 2;
     }
     if (outcome === "no") return 0;
-    if (outcome === "lost") untilMs = Date.now() + RETURN_MAX_MS;
+    if (outcome === "lost") untilMs = performance.now() + RETURN_MAX_MS;
     await sleep(RETRY_MS);
-  } while (Date.now() < untilMs);
+  } while (performance.now() < untilMs);
   return 0;
 }
 

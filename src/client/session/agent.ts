@@ -147,6 +147,8 @@ export interface Discovered {
     peer?: PeerRef;
     sessions: readonly DiscoveredSession[];
   }[];
+  /** There are strangers, or may be, that were not read. Ourselves and our peers are always here. */
+  readonly partial?: true;
   /** How old the view is: 0 when just read. */
   readonly view_age_ms: number;
   /** Absent: it was read now. */

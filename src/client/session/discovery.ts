@@ -8,7 +8,7 @@ import type { PeersFile } from "../trust/peers.ts";
 import { WAKE_PATHS } from "../wake/chooser.ts";
 import type { Addressing } from "./addressing.ts";
 import { isToolRefusal, type Discovered, type DiscoveredSession, type ToolRefusal } from "./agent.ts";
-import type { RosterBook } from "./roster-book.ts";
+import { PAGES_SHOWN, type RosterBook } from "./roster-book.ts";
 import { ofPeers } from "./tool-refusal.ts";
 
 export interface DiscoveryOptions {
@@ -37,7 +37,7 @@ export async function discover(options: DiscoveryOptions, name?: string): Promis
   if ("refused" in book) return ofPeers(book);
   const [known, everyone] = await Promise.all([
     gather(options, [me, ...book.petnames.keys()]),
-    options.rosters.everyone(),
+    options.rosters.everyone(PAGES_SHOWN),
   ]);
   const ours = new Set<Key>([me, ...book.petnames.keys()]);
   const strangers = Map.groupBy(
@@ -47,7 +47,12 @@ export async function discover(options: DiscoveryOptions, name?: string): Promis
   const shown = [...strangers].map(([key, sessions]) => identityOf(options, key, sessions));
   const present = shown.filter(({ sessions }) => sessions.length > 0);
   const because = known.stale_because ?? everyone.stale_because;
-  return { ...known, identities: [...known.identities, ...present], ...(because && { stale_because: because }) };
+  return {
+    ...known,
+    identities: [...known.identities, ...present],
+    ...(everyone.isPartial && { partial: true }),
+    ...(because && { stale_because: because }),
+  };
 }
 
 async function gather(options: DiscoveryOptions, keys: readonly Key[]): Promise<Discovered> {

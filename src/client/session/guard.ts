@@ -10,7 +10,7 @@ import type { Key } from "../../protocol/address.ts";
 import type { Timers } from "../bus/timers.ts";
 import type { MetaTable } from "../state/meta.ts";
 import type { PeerRef, ToolRefusal } from "./agent.ts";
-import { lift, spend, type Allowance, type GuardState, type Spending } from "./loop-guard.ts";
+import { afterSetBack, lift, spend, type Allowance, type GuardState, type Spending } from "./loop-guard.ts";
 import type { Incident } from "./notices.ts";
 
 /**
@@ -92,7 +92,8 @@ export class Guard {
   #spend(spending: Spending, peer: Key): Denied | undefined {
     const { ledger, timers, meta } = this.#options;
     const nowMs = timers.now();
-    const allowance = ledger.change((state) => {
+    const allowance = ledger.change((kept) => {
+      const state = afterSetBack(kept, nowMs);
       const asked = spend(state, spending, peer, nowMs);
       return [asked.allowed ? asked.state : state, asked];
     });

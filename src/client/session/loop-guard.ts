@@ -96,6 +96,15 @@ export function spend(state: GuardState, spending: Spending, peer: string, nowMs
   return { allowed: true, state: next };
 }
 
+/**
+ * Counted on from now where it was last counted later than that: the clock was set back, and nothing would refill before it
+ * is there again. To be kept also where nothing is spent.
+ */
+export function afterSetBack(state: GuardState, nowMs: number): GuardState {
+  if ([...state.values()].every(({ at_ms }) => at_ms <= nowMs)) return state;
+  return new Map([...state].map(([name, bucket]) => [name, { ...bucket, at_ms: Math.min(bucket.at_ms, nowMs) }]));
+}
+
 /** What is left of one budget, for a person. */
 export interface Left {
   readonly left: number;

@@ -11,6 +11,7 @@ import { isToolRefusal, type Agent, type Shown } from "./agent.ts";
 import { oneOf } from "./correspondence.ts";
 import type { Guard } from "./guard.ts";
 import { beginningOf, partOf, shownOf } from "./showing.ts";
+import { forgetUntold } from "./untold.ts";
 import type { Wakes } from "./wakes.ts";
 
 export interface MailboxOptions {
@@ -25,6 +26,8 @@ export class Mailbox {
   readonly #options: MailboxOptions;
   /** Taken by a call whose answer was not followed by another call yet. */
   #handed: number[] = [];
+  /** The answer that is on its way tells how many an earlier process took in vain. */
+  #tellsOfUntold = false;
 
   constructor(options: MailboxOptions) {
     this.#options = options;
@@ -64,6 +67,13 @@ export class Mailbox {
   confirmHanded(): void {
     if (this.#handed.length > 0) this.#options.state.inbox.confirmHanded(this.#handed);
     this.#handed = [];
+    if (this.#tellsOfUntold) forgetUntold(this.#options.state.meta);
+    this.#tellsOfUntold = false;
+  }
+
+  /** An answer is made that tells of them; they are told when another call follows. */
+  tellsOfUntold(): void {
+    this.#tellsOfUntold = true;
   }
 
   #show(message: InboxMessage, part: ReturnType<typeof partOf>): Shown {

@@ -11,6 +11,7 @@
  * | pending          | a bus is full                         | pending  | after Retry-After, never sooner: back-pressure is not loss |
  * | pending          | our clock is off                      | pending  | the offset is learned: at once, but only once in a row |
  * | pending          | its own time is a little ahead        | pending  | until the bus's clock is there; other bytes would conflict |
+ * | pending          | our clock is set back                 | pending  | due: how long it has waited is not known. What a full bus asked for is waited anew |
  * | pending          | a bus refused, another has not        | pending  | the other may know the recipient |
  * | pending          | the last bus refused                  | refused  | with that bus's reason |
  * | pending          | MESSAGE_RETAIN_MS is over             | expired  | no bus takes it any more |
@@ -37,8 +38,8 @@ export const RETRY_AFTER_MAX_S = 3_600;
 /** A message dated further ahead than this waits for no clock: the clock that dated it was wrong. */
 export const AHEAD_WAIT_MAX_MS = 600_000;
 
-/** Longest wait that a lane is ever given: what a full bus may ask for, with its jitter. */
-export const WAIT_MAX_MS = RETRY_AFTER_MAX_S * 1_250;
+/** A clock that went back by less was corrected, and stretches a wait by no more. */
+export const SET_BACK_MIN_MS = 1_000;
 
 /** A bus's local name. */
 export type Bus = string;
@@ -49,6 +50,8 @@ export type Lane =
       readonly state: "pending";
       /** Tries in a row that got no answer. */
       readonly attempts: number;
+      /** When the wait began. A clock that shows less was set back meanwhile. */
+      readonly since_ms: number;
       readonly next_at_ms: number;
       /** Why it waits: the bus's code, or `no_answer`. */
       readonly why: RefusalCode | "no_answer";
@@ -147,16 +150,19 @@ export function passTime(life: Life, ageMs: number, buses: readonly Bus[], nowMs
   return conclude(life, buses, nowMs);
 }
 
-/**
- * When a bus is next to be tried: 0 for one that was not, undefined where it is not to be.
- * A wait longer than any that is ever set means that the clock went back since; then it is due.
- */
-export function dueAtMs(life: Life, bus: Bus, nowMs: number): number | undefined {
+/** When a bus is next to be tried: 0 for one that was not, undefined where it is not to be. */
+export function dueAtMs(life: Life, bus: Bus): number | undefined {
   if (life.state !== "pending") return undefined;
   const lane = life.lanes[bus];
   if (lane === undefined) return 0;
-  if (lane.state === "refused") return undefined;
-  return lane.next_at_ms > nowMs + WAIT_MAX_MS ? 0 : lane.next_at_ms;
+  return lane.state === "refused" ? undefined : lane.next_at_ms;
+}
+
+/** Waits that began later than it is now: the clock was set back, and would stretch them by as much. */
+export function afterSetBack(life: Life, nowMs: number): Life {
+  if (life.state !== "pending") return life;
+  const lanes = Object.entries(life.lanes).map(([bus, lane]) => [bus, laneAfterSetBack(lane, nowMs)] as const);
+  return lanes.every(([bus, lane]) => lane === life.lanes[bus]) ? life : { ...life, lanes: Object.fromEntries(lanes) };
 }
 
 /** A bus is there again: what waited only for an answer goes at once. What a full bus asked for stands. */
@@ -187,16 +193,25 @@ function conclude(life: Life & { state: "pending" }, buses: readonly Bus[], nowM
   return { state: "refused", at_ms: nowMs, bus, code, ...(retry === undefined ? {} : { retry }) };
 }
 
+function laneAfterSetBack(lane: Lane, nowMs: number): Lane {
+  if (lane.state === "refused" || lane.since_ms - nowMs <= SET_BACK_MIN_MS) return lane;
+  const isAskedFor = lane.why !== "no_answer" && treatmentOf(lane.why).treatment === "back_pressure";
+  const waitMs = isAskedFor ? lane.next_at_ms - lane.since_ms : 0;
+  return { ...lane, since_ms: nowMs, next_at_ms: nowMs + waitMs };
+}
+
 function nextLane(lane: Lane | undefined, { outcome, nowMs, ts, random }: Try): Lane {
   const before = lane?.state === "pending" ? lane : undefined;
   const unanswered = (why: RefusalCode | "no_answer"): Lane => {
     const attempts = (before?.attempts ?? 0) + 1;
-    return { state: "pending", attempts, next_at_ms: nowMs + backoffMs(attempts, random), why };
+    return { state: "pending", attempts, since_ms: nowMs, next_at_ms: nowMs + backoffMs(attempts, random), why };
   };
   if (outcome.outcome !== "refused") return unanswered("no_answer");
   const { refused: code, status, retry_after_s, now_ms } = outcome.refusal;
   const { treatment, retry } = treatmentOf(code, status);
-  const waitUntil = (next_at_ms: number): Lane => ({ state: "pending", attempts: 0, next_at_ms, why: code });
+  const waitUntil = (next_at_ms: number): Lane => {
+    return { state: "pending", attempts: 0, since_ms: nowMs, next_at_ms, why: code };
+  };
   switch (treatment) {
     case "for_good":
       return { state: "refused", code, ...(retry === undefined ? {} : { retry }) };

@@ -16,6 +16,7 @@ import type { Outgoing } from "../state/outbox-table.ts";
 import type { State } from "../state/store.ts";
 import { hasWordsOf, signDraft, type Author, type Draft } from "./draft.ts";
 import {
+  afterSetBack,
   applyReceipt,
   dueAtMs,
   hurry,
@@ -101,12 +102,14 @@ export class Outbox {
     const tries: Due[] = [];
     let next: number | undefined;
     for (const outgoing of state.outbox.heads()) {
+      const life = afterSetBack(outgoing.life, nowMs);
+      if (life !== outgoing.life) state.outbox.setLife(outgoing.msg_id, life);
       for (const bus of buses) {
         const flying = this.#inFlight.get(flight(outgoing.msg_id, bus));
         const atMs =
           flying !== undefined && nowMs >= flying && nowMs < flying + IN_FLIGHT_MAX_MS
             ? flying + IN_FLIGHT_MAX_MS
-            : dueAtMs(outgoing.life, bus, nowMs);
+            : dueAtMs(life, bus);
         if (atMs === undefined) continue;
         if (atMs > nowMs) {
           next = Math.min(next ?? atMs, atMs);
@@ -135,6 +138,11 @@ export class Outbox {
       if (offset_ms !== undefined) state.meta.setClockOffsetMs(bus, offset_ms);
       return this.#keep(outgoing, life);
     });
+  }
+
+  /** True if every bus has refused it: nobody has it. */
+  isRefused(msg_id: string): boolean {
+    return this.#options.state.outbox.get(msg_id)?.life.state === "refused";
   }
 
   /** A bus is reachable again: what waited for nothing but an answer is due there at once. */

@@ -138,7 +138,7 @@ export class PairingDesk {
     petname: string;
     to: Route;
   }): Promise<{ msg_id: string } | ToolRefusal> {
-    const { pairing, peers } = this.#options;
+    const { pairing, peers, outbox } = this.#options;
     if (refusePetname(petname)) return { code: "bad_name" };
     const book = peers.current();
     if ("refused" in book) return ofPeers(book);
@@ -146,7 +146,11 @@ export class PairingDesk {
     if (owner !== undefined && owner !== key) return { code: "petname_taken" };
     const msg_id = randomBytes(16).toString("hex");
     // Before the outbox: an answer to a knock that we do not remember would be dropped.
-    const asked = pairing.update((state) => requestPair(state, { key, to, us: this.#us(), msg_id }, this.#nowMs()));
+    const asked = pairing.update((state) => {
+      // One that every bus refused, since a wrong clock dated it or we were not admitted yet, would be refused again.
+      const sent = state.sent.filter(({ send }) => !outbox.isRefused(send.fields.msg_id));
+      return requestPair({ ...state, sent }, { key, to, us: this.#us(), msg_id }, this.#nowMs());
+    });
     if ("refused" in asked) return ofPairing(asked);
     const refusal = await this.#enqueue(asked.send);
     return refusal ?? { msg_id: asked.send.fields.msg_id };

@@ -24,6 +24,15 @@ export interface IdentityView {
   readonly stale_because?: string;
 }
 
+/** Who shows themselves to all. */
+export interface Everyone {
+  readonly sessions: readonly RosterSession[];
+  /** There may be more: a bus has further pages, or could not be read to the end in time. */
+  readonly isPartial: boolean;
+  /** No bus could be asked now: why. */
+  readonly stale_because?: string;
+}
+
 interface Kept {
   readonly view: Pick<RosterView, "roster" | "gone">;
   readonly at_ms: number;
@@ -33,8 +42,10 @@ interface Kept {
 const LOOK_MAX_MS = 2_500;
 /** How long the other buses have, once one has answered: one that stalls holds up nothing. */
 const OTHERS_MAX_MS = 300;
-/** Pages of strangers that are read at a time: a thousand identities are more than anyone looks through. */
-const PAGES_MAX = 5;
+/** Pages of strangers that a look reads: two hundred identities, each asked by the bus, are more than anyone looks through. */
+export const PAGES_SHOWN = 1;
+/** Pages that are gone through for a key of which somebody gave the beginning. */
+export const PAGES_SEARCHED = 5;
 /** Identities whose views are kept. */
 const KEPT_MAX = 2_048;
 
@@ -75,12 +86,14 @@ export class RosterBook {
     return failure === undefined ? view : { ...view, stale_because: failure };
   }
 
-  /** Sessions that show themselves to all, of every identity on the buses. */
-  async everyone(): Promise<{ readonly sessions: readonly RosterSession[]; readonly stale_because?: string }> {
+  /** Sessions that show themselves to all, of the first identities on each bus. @param pagesMax of each bus, of PAGE_MAX identities */
+  async everyone(pagesMax: number): Promise<Everyone> {
     const views: RosterView[] = [];
-    const failure = failureOf(await this.#ofAll((link) => this.#pages(link, views)));
-    const sessions = mergeSessions(views);
-    return failure === undefined ? { sessions } : { sessions, stale_because: failure };
+    const outcomes = await this.#ofAll((link) => this.#pages(link, pagesMax, views));
+    const failure = failureOf(outcomes);
+    const isPartial = outcomes.some((outcome) => !isOk(outcome) || outcome.ok.cursor !== undefined);
+    const seen = { sessions: mergeSessions(views), isPartial };
+    return failure === undefined ? seen : { ...seen, stale_because: failure };
   }
 
   /** Something is known to have changed: the next look is a new one. */
@@ -89,14 +102,14 @@ export class RosterBook {
   }
 
   /** Adds the pages to `views` as they come. */
-  async #pages(link: RosterSource, views: RosterView[]): Promise<Outcome<RosterView>> {
+  async #pages(link: RosterSource, pagesMax: number, views: RosterView[]): Promise<Outcome<RosterView>> {
     let cursor: Key | undefined;
     for (let page = 1; ; page++) {
       const outcome = await link.http.rosterPage({ limit: PAGE_MAX, ...(cursor && { cursor }) });
       if (!isOk(outcome)) return outcome;
       views.push(outcome.ok);
       cursor = outcome.ok.cursor;
-      if (cursor === undefined || page >= PAGES_MAX) return outcome;
+      if (cursor === undefined || page >= pagesMax) return outcome;
     }
   }
 

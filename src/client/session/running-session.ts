@@ -15,6 +15,7 @@ import { discover } from "./discovery.ts";
 import { Mailbox } from "./mailbox.ts";
 import { describeCircumstances, describeIncident } from "./notices.ts";
 import type { Unreached } from "./reach.ts";
+import { PAGES_SEARCHED } from "./roster-book.ts";
 import { ofChoice, ofPeers } from "./tool-refusal.ts";
 import { whoAmI } from "./who-am-i.ts";
 import type { WakePath } from "./wake-path.ts";
@@ -99,7 +100,7 @@ export class Session implements Agent {
   async #keyOf(text: string): Promise<Key | ToolRefusal> {
     const whole = parseKey(text.trim());
     if (whole) return whole;
-    const { sessions } = await this.#wired.rosters.everyone();
+    const { sessions } = await this.#wired.rosters.everyone(PAGES_SEARCHED);
     const knocking = this.#wired.pairing.pending().map(({ key }) => key);
     const choice = chooseKey(text, [...sessions.map(({ pubkey }) => pubkey), ...knocking]);
     // Few characters are matched by whoever tries keys for long enough.

@@ -153,7 +153,8 @@ export class Sender {
     }
     if ("unreachable" in heard) return { outcome: "silence" };
     const { refused, now_ms, retryAfterMs } = heard;
-    if (refused === "not_paired" && this.#isYoung(bus) && this.#options.isPeer(peer)) return { outcome: "silence" };
+    const mayHaveLost = this.#isYoung(bus) || this.#isUnmet(bus);
+    if (refused === "not_paired" && mayHaveLost && this.#options.isPeer(peer)) return { outcome: "silence" };
     const later = retryAfterMs === undefined ? {} : { retry_after_s: Math.ceil(retryAfterMs / 1_000) };
     return { outcome: "refused", refusal: { refused, ...(now_ms !== undefined && { now_ms }), ...later } };
   }
@@ -161,7 +162,14 @@ export class Sender {
   #isYoung(bus: Bus): boolean {
     const { newLifeAtMs, timers } = this.#options;
     const sinceMs = newLifeAtMs(bus);
-    return sinceMs !== undefined && timers.now() - sinceMs < NEW_LIFE_PATIENCE_MS;
+    // Of a clock that was set back by more than that nobody knows how long it was.
+    return sinceMs !== undefined && Math.abs(timers.now() - sinceMs) < NEW_LIFE_PATIENCE_MS;
+  }
+
+  /** Between two welcomes: what answers may be a new life of the bus, which only the next welcome will tell. */
+  #isUnmet(bus: Bus): boolean {
+    const at = this.#links.get(bus)?.state.at;
+    return at === "dialing" || at === "waiting";
   }
 
   #tell(msg_id: string): void {

@@ -15,15 +15,13 @@ export interface Handoff {
   readonly generation: number;
   /** Why there is a new one; absent: it is the first. */
   readonly reason?: string;
-  /** The session where nothing names one: it stays the same for as long as the supervisor lives. */
+  /** The session where nothing names one. It is the supervisor's own, and stays the same for as long as that lives. */
   readonly session: string;
   /** Seals questions to the operator, base64url; so that an answer counts that comes after a restart. */
   readonly state_key: string;
   /** The session was real: it is announced at once. */
   readonly rejoin: boolean;
-  /** When the supervisor began: mail that was taken before that is no business of its processes. */
-  readonly since_ms: number;
-  /** Messages in answers that came out whole; others that were taken since then reached nobody. */
+  /** Messages in answers that came out whole; others that its processes took reached nobody. */
   readonly arrived: readonly string[];
   /** Threads by which the host called. */
   readonly threads: readonly string[];
@@ -66,8 +64,8 @@ export function dropHandoff(path: string): void {
 
 function parse(value: unknown): Handoff | undefined {
   if (!isRecord(value)) return undefined;
-  const { generation, reason, session, state_key, rejoin, since_ms, arrived, threads } = value;
-  if (!isWhole(generation) || !isWhole(since_ms)) return undefined;
+  const { generation, reason, session, state_key, rejoin, arrived, threads } = value;
+  if (!isWhole(generation)) return undefined;
   if (typeof session !== "string" || !parseSessionId(session) || typeof state_key !== "string") return undefined;
   if (Buffer.from(state_key, "base64url").length !== STATE_KEY_BYTES) return undefined;
   return {
@@ -75,7 +73,6 @@ function parse(value: unknown): Handoff | undefined {
     session,
     state_key,
     rejoin: rejoin === true,
-    since_ms,
     arrived: textsOf(arrived),
     threads: textsOf(threads),
     ...(typeof reason === "string" && { reason }),

@@ -57,8 +57,7 @@ export function noteEnd(
   limits: RestartLimits,
 ): { readonly budget: Budget; readonly verdict: Verdict } {
   const { endsMax, windowMs, openMs, backoffBaseMs, backoffMaxMs, backoffFactor } = limits;
-  // A clock that was set back must not make old ends count for longer.
-  const isRecent = (atMs: number) => Math.abs(nowMs - atMs) < windowMs;
+  const isRecent = (atMs: number) => nowMs - atMs < windowMs;
   const { trialSinceMs, ...rest } = budget;
   const isTrial = trialSinceMs !== undefined && isRecent(trialSinceMs);
   const ends = [...budget[kind].filter(isRecent), nowMs];

@@ -40,6 +40,9 @@ const QUEUE_MAX_BYTES = 2 * LINE_MAX_BYTES;
 const STATE_KEY_BYTES = 32;
 const ID_BYTES = 16;
 
+/** No wait here outlives the process, so none is kept by the system's clock, which may be set. */
+const nowMs = (): number => performance.now();
+
 /** Serves until the host closes the pipe or asks us to end; no process of ours is left when it returns. */
 export async function supervise(options: SupervisorOptions): Promise<void> {
   const supervisor = new Supervisor(options);
@@ -53,7 +56,6 @@ class Supervisor {
   readonly #conversation: Conversation;
   readonly #session = randomBytes(ID_BYTES).toString("hex");
   readonly #stateKey = randomBytes(STATE_KEY_BYTES).toString("base64url");
-  readonly #sinceMs = Date.now();
   /** Settles when the host has closed its end. */
   readonly left: Promise<unknown>;
   #child: Child = NO_CHILD;
@@ -83,7 +85,7 @@ class Supervisor {
         this.#happen({ what: "reconnect" });
       },
       ready: () => {
-        this.#readyAtMs = Date.now();
+        this.#readyAtMs = nowMs();
         this.#dropHandoff();
         this.#happen({ what: "ready" });
       },
@@ -124,7 +126,7 @@ class Supervisor {
   }
 
   #happen(happening: Happening): void {
-    const { child, deeds } = step(this.#child, happening, Date.now(), this.#limits);
+    const { child, deeds } = step(this.#child, happening, nowMs(), this.#limits);
     if (child.life !== this.#child.life)
       this.#options.log("agent", { is: child.life.at, generation: child.generation });
     this.#child = child;
@@ -142,7 +144,7 @@ class Supervisor {
     clearTimeout(this.#timer);
     const { life } = this.#child;
     if (!("dueAtMs" in life)) return;
-    this.#timer = setTimeout(() => this.#happen({ what: "due" }), Math.max(0, life.dueAtMs - Date.now()));
+    this.#timer = setTimeout(() => this.#happen({ what: "due" }), Math.max(0, life.dueAtMs - nowMs()));
   }
 
   #spawn(): void {
@@ -206,7 +208,7 @@ class Supervisor {
     const { log } = this.#options;
     log("agent_exit", { ...exit, generation: this.#child.generation });
     this.#process = undefined;
-    const livedMs = this.#readyAtMs === undefined ? 0 : Date.now() - this.#readyAtMs;
+    const livedMs = this.#readyAtMs === undefined ? 0 : nowMs() - this.#readyAtMs;
     // A process that lived so long with a host that has said what it speaks has announced itself.
     this.#isReal ||=
       this.#conversation.remembered.hasCalled || (this.#conversation.isSettled && livedMs >= REAL_AFTER_MS);
@@ -226,7 +228,6 @@ class Supervisor {
       session: this.#session,
       state_key: this.#stateKey,
       rejoin: this.#isReal,
-      since_ms: this.#sinceMs,
       arrived,
       threads,
       ...(this.#reason !== undefined && { reason: this.#reason }),
@@ -241,7 +242,7 @@ class Supervisor {
   #down(): Down | undefined {
     const { life } = this.#child;
     if (life.at !== "broken" || !this.#last) return undefined;
-    return { last: this.#last, leftMs: life.dueAtMs - Date.now() };
+    return { last: this.#last, leftMs: life.dueAtMs - nowMs() };
   }
 
   #toHost(line: Uint8Array): void {

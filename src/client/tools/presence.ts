@@ -34,6 +34,7 @@ const discover = tool({
   output: z.object({
     sessions: outputs.lines.describe("One line of JSON for each session"),
     left: z.int().min(0).describe("How many more there are; name a peer to see its own"),
+    partial: z.literal(true).optional().describe("Strangers may be missing; we and our peers are not"),
     view_age_ms: z.int().min(0).describe("How old this view of the roster is"),
     stale_because: z.string().optional().describe("Why it could not be read now"),
   }),
@@ -45,12 +46,13 @@ const discover = tool({
     const all = inOrder(view, ours, wake());
     const sessions = all.slice(0, SESSIONS_MAX);
     const left = all.length - sessions.length;
-    const { view_age_ms, stale_because } = view;
+    const { partial, view_age_ms, stale_because } = view;
     return {
       text: [discoverSentence({ count: sessions.length, left }, view), ...sessions].join("\n"),
       fields: {
         sessions,
         left,
+        ...(partial && { partial }),
         view_age_ms: wholeMs(view_age_ms),
         ...(stale_because !== undefined && { stale_because: shown(stale_because) }),
       },

@@ -144,15 +144,21 @@ export function historySentence(peer: PeerRef, count: number, before: number | u
 /** What stands above a roster. */
 export function discoverSentence(
   { count, left }: { count: number; left: number },
-  { view_age_ms, stale_because }: { readonly view_age_ms: number; readonly stale_because?: string },
+  {
+    partial,
+    view_age_ms,
+    stale_because,
+  }: { readonly partial?: true; readonly view_age_ms: number; readonly stale_because?: string },
 ): string {
   const seen = count === 0 ? "No session is on the roster." : `${counted(count, "session")} on the roster.`;
   const more = left === 0 ? "" : ` ${left} more not shown: name a peer.`;
+  // A view that could not be read at all says so itself.
+  const unread = partial && stale_because === undefined ? " Not all strangers were read: there may be more." : "";
   const view =
     stale_because === undefined
       ? "Read just now."
       : `This view is ${durationOf(view_age_ms)} old: ${quoted(stale_because)}.`;
-  return `${seen}${more} ${view}`;
+  return `${seen}${more}${unread} ${view}`;
 }
 
 /** What stands above open work. */

@@ -26,7 +26,7 @@ async function wakesBy(wake: WakeSeen | undefined) {
     addressing: { ref: (key: typeof ME.key) => (key === ALICE.key ? ALICE : ME) },
     rosters: {
       of: async (key: typeof ME.key) => ({ sessions: [sessionOf(key, wake)], gone: [], age_ms: 0 }),
-      everyone: async () => ({ sessions: [sessionOf(STRANGER.key, wake)] }),
+      everyone: async () => ({ sessions: [sessionOf(STRANGER.key, wake)], isPartial: false }),
     },
     limits: DEFAULT_LIMITS,
   } as unknown as DiscoveryOptions;

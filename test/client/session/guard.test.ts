@@ -105,6 +105,32 @@ function wakesOn(own = guardOn()) {
   };
 }
 
+describe("a clock that is set back", () => {
+  it.each([1, HOUR, 24 * HOUR])("by %d ms does not stretch the wait for one more", (byMs) => {
+    const { guard, pass } = guardOn();
+    while (!guard.spendWake(ann.key)) continue;
+    pass(-byMs);
+    // Refused, and counted from now on: else nothing would refill before the clock is where it was.
+    const { refills_at_ms } = guard.spendWake(ann.key)!;
+    expect(refills_at_ms).toBe(T0 - byMs + 2 * PEER_BUDGET.refillMs);
+    pass(2 * PEER_BUDGET.refillMs - 1);
+    expect(guard.spendWake(ann.key)).toBeDefined();
+    pass(1);
+    expect(guard.spendWake(ann.key)).toBeUndefined();
+  });
+
+  it("does not stretch how long mail is gathered", () => {
+    const { come, pass, counts } = wakesOn();
+    come(ann);
+    pass(-HOUR);
+    for (let ms = 0; ms < GATHER_MAX_MS; ms += CALM_MS / 2) {
+      come(bob);
+      pass(CALM_MS / 2);
+    }
+    expect(counts()).toHaveLength(1);
+  });
+});
+
 describe("an automatic reply", () => {
   const task = (state: TaskState) => ({ state });
   it.each([

@@ -88,6 +88,7 @@ function rig(s: fc.Scheduler) {
     heartbeatMs: 1_000,
     offsetMs: 0,
     introduce: () => ({ name: "n", session: { session_id: sid("s") } }),
+    proven: () => undefined,
     // None are published, so that HTTP is not needed.
     contacts: () => undefined,
     ears: noEars,
@@ -109,7 +110,7 @@ describe("a heartbeat or announcement racing an unregister", () => {
           at("heartbeat", () => timers.advance(1_000));
         }
         let left: Promise<unknown> | undefined;
-        at("leave", () => (left = link.leave([])));
+        at("leave", () => (left = link.leave([], async () => [])));
         await s.waitIdle();
         timers.advance(1_000); // at the latest then it is over
         await left;

@@ -111,7 +111,9 @@ async function atRest(automata: readonly Automaton[], how: "asleep" | "refused")
     if (automata.some(({ isBusy }) => isBusy > 0)) return undefined;
     const isThere = count(automata, ({ read }) => read.length) + unread === before;
     const isSame = count(automata, ({ sent }) => sent.length) === before;
-    const isHeldBack = how === "asleep" ? unread > 0 : automata.some(({ refused }) => refused.length > 0);
+    // Who has wakes left is about to be woken for what is unread.
+    const areAsleep = automata.every(({ wakes }, index) => standing[index]!.unread === 0 || wakes >= burst);
+    const isHeldBack = how === "asleep" ? unread > 0 && areAsleep : automata.some(({ refused }) => refused.length > 0);
     return isThere && isSame && isHeldBack ? { unread } : undefined;
   }, "rest");
   return rest.unread;

@@ -15,6 +15,7 @@ import { CLAIM_MS, claimAnswers } from "../../../src/client/trust/owed-answers.t
 import { receiveKnock } from "../../../src/client/trust/pairing.ts";
 import { PeersFile } from "../../../src/client/trust/peers.ts";
 import { fakeKey, sessionId } from "../../support/fake-agent.ts";
+import { refuse } from "../../../src/protocol/refusal.ts";
 import { newHome, until } from "./support.ts";
 
 const ann = fakeKey(2);
@@ -70,7 +71,7 @@ async function deskOf() {
     due!();
     await until(() => clock.due, "the next look");
   };
-  return { desk, pairing, peers, state, events, look, clock, me: identity.key };
+  return { desk, pairing, peers, outbox, state, events, look, clock, me: identity.key };
 }
 
 it("takes over an answer whose session died, once the buses know of the peer, in the words of that session", async () => {
@@ -157,4 +158,23 @@ it("knocks by itself where its human took an invite: once a day, until they are 
   await look(START_MS + 2 * DAY_MS);
   expect(knocks()).toHaveLength(2);
   expect(takenInvitations(pairing, START_MS + 2 * DAY_MS)).toEqual([]);
+});
+
+it("knocks anew where every bus refused the knock before, and else says the same again", async () => {
+  const { desk, outbox, clock } = await deskOf();
+  const knock = async () => {
+    const asked = await desk.request({ key: ann, petname: "ann", to: { key: ann } });
+    if (!("msg_id" in asked)) throw new Error(asked.code);
+    return asked.msg_id;
+  };
+  const first = await knock();
+  expect(await knock(), "it may lie on the bus").toBe(first);
+  // Dated by a clock that was hours ahead.
+  const refusal = refuse("ts_out_of_range", { now_ms: START_MS - 3 * 3_600_000 });
+  outbox.settle(first, "main", { outcome: "refused", refusal }, START_MS);
+  clock.nowMs = START_MS - 3 * 3_600_000;
+  const second = await knock();
+  expect(second).not.toBe(first);
+  outbox.settle(second, "main", { outcome: "stored" }, clock.nowMs);
+  expect(await knock()).toBe(second);
 });

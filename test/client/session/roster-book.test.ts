@@ -2,6 +2,7 @@
 
 import { expect, it } from "vitest";
 import { RosterBook, type RosterSource } from "../../../src/client/session/roster-book.ts";
+import { PAGE_MAX } from "../../../src/protocol/constants.ts";
 import { fakeKey } from "../../support/fake-agent.ts";
 import { ManualTimers } from "../bus/support.ts";
 
@@ -39,4 +40,36 @@ it.each([
   expect(asked()).toBe(isAsked ? 2 : 1);
   await book.of(key, FRESH_MS);
   expect(asked(), "what was read since is taken as it is").toBe(isAsked ? 2 : 1);
+});
+
+/** A bus of pages without an end, or one that ends after so many. */
+function pagesOf(pages: number, answers = true): RosterSource {
+  const rosterPage = async ({ cursor }: { cursor?: string }) => {
+    if (!answers) return { unreachable: "timeout" };
+    const page = Number(cursor ?? 0) + 1;
+    const view = { roster: [], gone: [], dropped: 0, now_ms: 0, view_at_ms: 0 };
+    return { ok: page < pages ? { ...view, cursor: String(page) } : view };
+  };
+  return { name: `of ${pages}`, http: { rosterPage } } as unknown as RosterSource;
+}
+
+it.each([
+  { buses: [pagesOf(1)], isPartial: false, why: "all was read" },
+  { buses: [pagesOf(2)], isPartial: true, why: "there is another page" },
+  { buses: [pagesOf(1), pagesOf(2)], isPartial: true, why: "there is another page on one bus" },
+  { buses: [pagesOf(1), pagesOf(1, false)], isPartial: true, why: "nobody knows what one bus has" },
+])(`of everyone ${PAGE_MAX} are read, and it is said if there may be more: $isPartial ($why)`, async (row) => {
+  const seen = await new RosterBook(row.buses, new ManualTimers()).everyone(1);
+  expect(seen).toEqual({ sessions: [], isPartial: row.isPartial });
+});
+
+it("as many pages are read as were asked for", async () => {
+  const book = new RosterBook([pagesOf(3)], new ManualTimers());
+  expect((await book.everyone(2)).isPartial).toBe(true);
+  expect((await book.everyone(3)).isPartial).toBe(false);
+});
+
+it("where no bus could be asked it is said why", async () => {
+  const seen = await new RosterBook([pagesOf(1, false)], new ManualTimers()).everyone(1);
+  expect(seen).toEqual({ sessions: [], isPartial: true, stale_because: "timeout" });
 });

@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
+  afterSetBack,
   ALL_BUDGET,
   leftOf,
   lift,
@@ -101,6 +102,18 @@ describe("a budget", () => {
     const { state } = spendMany(NEW, "ann", 99);
     const early = spend(state, "wake", "ann", T0 - DAY);
     expect(early).toMatchObject({ allowed: false, refills_at_ms: T0 - DAY + 2 * PEER_BUDGET.refillMs });
+  });
+
+  it.each([1, 60 * MINUTE, DAY])("refills from then on when the clock is set back by %d ms", (byMs) => {
+    const { state } = spendMany(NEW, "ann", 99);
+    const nowMs = T0 - byMs;
+    const kept = afterSetBack(state, nowMs);
+    const waitMs = 2 * PEER_BUDGET.refillMs;
+    expect(spend(kept, "wake", "ann", nowMs + waitMs - 1).allowed).toBe(false);
+    expect(spend(kept, "wake", "ann", nowMs + waitMs).allowed).toBe(true);
+    // It gives nothing, and takes nothing at any other time.
+    expect(leftOf(kept, "wake", "ann", nowMs)).toMatchObject({ left: 0, refills_at_ms: nowMs + waitMs });
+    for (const offMs of [0, 1, DAY]) expect(afterSetBack(state, T0 + offMs)).toBe(state);
   });
 
   it("property: whoever asks when, all together never get more than the burst, its reserve and the refill", () => {

@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
+  afterSetBack,
   AHEAD_WAIT_MAX_MS,
   applyReceipt,
   BACKOFF_MAX_MS,
@@ -10,8 +11,9 @@ import {
   hurry,
   NEW_LIFE,
   passTime,
+  RETRY_AFTER_MAX_S,
+  SET_BACK_MIN_MS,
   settle,
-  WAIT_MAX_MS,
   type Lane,
   type Life,
   type Outcome,
@@ -22,6 +24,9 @@ import { refuse, REFUSAL_CODES, statusOf, type RefusalCode, type RefusalFacts } 
 
 const NOW = 1_800_000_000_000;
 const { MESSAGE_RETAIN_MS, CLOCK_SKEW_MS } = DEFAULT_LIMITS;
+const HOUR_MS = 3_600_000;
+/** Longest wait that a lane is ever given: what a full bus may ask for, with its jitter. */
+const WAIT_MAX_MS = RETRY_AFTER_MAX_S * 1_250;
 const silence: Outcome = { outcome: "silence" };
 const stored: Outcome = { outcome: "stored", presence: "live", age_ms: 5 };
 const refused = (code: RefusalCode, facts: RefusalFacts = {}): Outcome => ({
@@ -30,7 +35,7 @@ const refused = (code: RefusalCode, facts: RefusalFacts = {}): Outcome => ({
 });
 const at = (lane: Lane, bus = "a"): Life => ({ state: "pending", lanes: { [bus]: lane } });
 const waiting = (attempts: number, next_at_ms: number, why: RefusalCode | "no_answer" = "no_answer"): Lane => {
-  return { state: "pending", attempts, next_at_ms, why };
+  return { state: "pending", attempts, since_ms: NOW, next_at_ms, why };
 };
 const storedAt = (...buses: string[]): Life => ({ state: "stored", at_ms: NOW - 9, buses });
 
@@ -251,11 +256,61 @@ describe("time", () => {
     expect(hurry(full, "a", NOW)).toBe(full);
   });
 
-  it("does not wait for an instant that a clock set back has moved out of reach", () => {
-    expect(dueAtMs(at(waiting(1, NOW + WAIT_MAX_MS)), "a", NOW)).toBe(NOW + WAIT_MAX_MS);
-    expect(dueAtMs(at(waiting(1, NOW + WAIT_MAX_MS + 1)), "a", NOW)).toBe(0);
-    expect(dueAtMs(NEW_LIFE, "a", NOW)).toBe(0);
-    expect(dueAtMs(at({ state: "refused", code: "bad_text" }), "a", NOW)).toBeUndefined();
+  it("tries at once a bus that was not tried, and never one that refused", () => {
+    expect(dueAtMs(NEW_LIFE, "a")).toBe(0);
+    expect(dueAtMs(at({ state: "refused", code: "bad_text" }), "a")).toBeUndefined();
+    expect(dueAtMs(at(waiting(1, NOW + 500)), "a")).toBe(NOW + 500);
+  });
+
+  const WAITS: readonly { why: RefusalCode | "no_answer"; leftMs: number }[] = [
+    { why: "no_answer", leftMs: 0 },
+    { why: "clock_skew", leftMs: 0 },
+    { why: "bad_signature", leftMs: 0 },
+    { why: "ts_out_of_range", leftMs: 0 },
+    { why: "queue_full", leftMs: 30_000 },
+    { why: "rate_limited", leftMs: 30_000 },
+    { why: "sender_quota", leftMs: 30_000 },
+    { why: "knock_limit", leftMs: 30_000 },
+  ];
+
+  it.each(WAITS)("ends a wait for $why, or begins it anew, when the clock is set back", ({ why, leftMs }) => {
+    const life = at(waiting(3, NOW + 30_000, why));
+    for (const byMs of [SET_BACK_MIN_MS + 1, HOUR_MS, 24 * HOUR_MS]) {
+      const nowMs = NOW - byMs;
+      const lane = { ...waiting(3, nowMs + leftMs, why), since_ms: nowMs };
+      expect(afterSetBack(life, nowMs)).toEqual(at(lane));
+      expect(afterSetBack(at(lane), nowMs), "once").toEqual(at(lane));
+    }
+  });
+
+  it("leaves a wait be at any other time, and what does not wait", () => {
+    const life: Life = {
+      state: "pending",
+      lanes: { a: waiting(3, NOW + 30_000), b: { state: "refused", code: "not_paired" } },
+    };
+    for (const offMs of [-SET_BACK_MIN_MS, -1, 0, 29_999, 30_000, HOUR_MS, 24 * HOUR_MS]) {
+      expect(afterSetBack(life, NOW + offMs)).toBe(life);
+    }
+    expect(afterSetBack(storedAt("a"), 0)).toEqual(storedAt("a"));
+    expect(afterSetBack(life, 0)).toMatchObject({ lanes: { a: { next_at_ms: 0 }, b: { state: "refused" } } });
+  });
+
+  it("lets no clock that is set back again and again stretch a wait by more than its own length each time", () => {
+    const steps = fc.array(fc.record({ passMs: fc.nat(70_000), backMs: fc.nat(2 * HOUR_MS) }), { maxLength: 6 });
+    const any = fc.constantFrom<RefusalCode | "no_answer">("no_answer", "queue_full");
+    fc.assert(
+      fc.property(steps, any, fc.integer({ min: 1_000, max: 60_000 }), (all, why, waitMs) => {
+        let [life, wallMs, waitedMs] = [at(waiting(1, NOW + waitMs, why)), NOW, 0];
+        for (const { passMs, backMs } of all) {
+          wallMs += passMs - backMs;
+          waitedMs += passMs;
+          life = afterSetBack(life, wallMs);
+        }
+        const leftMs = dueAtMs(life, "a")! - wallMs;
+        expect(leftMs).toBeLessThanOrEqual(waitMs + SET_BACK_MIN_MS);
+        if (why === "queue_full") expect(waitedMs + leftMs).toBeGreaterThanOrEqual(waitMs);
+      }),
+    );
   });
 });
 
@@ -296,7 +351,7 @@ describe("properties", () => {
           life = settle(life, { bus, outcome, nowMs, buses: ["a", "b", "c"], ts: NOW, random }).life;
           wasStored ||= outcome.outcome === "stored";
           if (wasStored) expect(life.state).toBe("stored");
-          const next = dueAtMs(life, bus, nowMs);
+          const next = dueAtMs(life, bus);
           if (next !== undefined) {
             expect(next).toBeLessThanOrEqual(nowMs + WAIT_MAX_MS);
             if (outcome.outcome === "silence") expect(next - nowMs).toBeLessThanOrEqual(BACKOFF_MAX_MS);
@@ -316,7 +371,7 @@ describe("properties", () => {
         const buses = ["a", "b", "c"];
         for (const { bus, outcome, random } of all) {
           life = settle(life, { bus, outcome, nowMs: NOW, buses, ts: NOW, random }).life;
-          const hasDue = buses.some((each) => dueAtMs(life, each, NOW) !== undefined);
+          const hasDue = buses.some((each) => dueAtMs(life, each) !== undefined);
           expect(hasDue).toBe(life.state === "pending");
         }
       }),

@@ -158,6 +158,24 @@ describe("sending", () => {
     expect(textsOf(outbox, T0 + 30_000)).toEqual(["main: 1"]);
   });
 
+  it("does not wait longer because the clock was set back, and no full bus hears us sooner than it asked", async () => {
+    const path = newPath();
+    const { state } = open(path);
+    const outbox = outboxOn(state);
+    const { msg_id } = await put(outbox, "no answer");
+    const full = await put(outbox, "full", bob);
+    outbox.settle(msg_id, "main", silence, T0);
+    outbox.settle(full.msg_id, "main", refused("queue_full", { retry_after_s: 30 }), T0);
+    const backMs = T0 - 3_600_000;
+    expect(textsOf(outbox, backMs)).toEqual(["main: no answer"]);
+    state.close();
+    // The next process finds the wait as it was begun anew, and goes on with it.
+    const next = outboxOn(open(path).state);
+    expect(textsOf(next, backMs)).toEqual(["main: no answer"]);
+    expect(textsOf(next, backMs + 29_999)).toEqual([]);
+    expect(textsOf(next, backMs + 30_000)).toEqual(["main: full"]);
+  });
+
   it("hurries what waited for the network when a bus is back", async () => {
     const outbox = outboxOn(open().state);
     const { msg_id } = await put(outbox, "1");

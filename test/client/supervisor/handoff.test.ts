@@ -17,7 +17,6 @@ const HANDOFF: Handoff = {
   session: "s-1",
   state_key: Buffer.alloc(32, 7).toString("base64url"),
   rejoin: true,
-  since_ms: 5,
   arrived: ["m1"],
   threads: ["t"],
 };
@@ -62,8 +61,8 @@ describe("the file", () => {
     { why: "no JSON", text: "{" },
     { why: "a short key", text: JSON.stringify({ ...HANDOFF, state_key: "AAAA" }) },
     { why: "no session", text: JSON.stringify({ ...HANDOFF, session: 1 }) },
-    { why: "no time", text: JSON.stringify({ ...HANDOFF, since_ms: undefined }) },
-    { why: "no end of time", text: JSON.stringify(HANDOFF).replace(/"since_ms":\d+/, '"since_ms":1e999') },
+    { why: "no count", text: JSON.stringify({ ...HANDOFF, generation: undefined }) },
+    { why: "no end of counting", text: JSON.stringify(HANDOFF).replace(/"generation":\d+/, '"generation":1e999') },
     { why: "half a process", text: JSON.stringify({ ...HANDOFF, generation: 1.5 }) },
     { why: "a session that can be none", text: JSON.stringify({ ...HANDOFF, session: "a/b" }) },
   ])("with $why is none", ({ text }) => {
@@ -75,18 +74,19 @@ describe("the file", () => {
 });
 
 describe("mail that a process took before it died", () => {
-  const SINCE_MS = 1_000;
-  const witness: Witness = { since_ms: SINCE_MS, arrived: ["m1"] };
+  const HOUR_MS = 3_600_000;
+  const NOW_MS = 1_800_000_000_000;
+  const witness: Witness = { keeper: "ours", arrived: ["m1"] };
 
-  /** Three messages: m0 taken before the supervisor began, m1 and m2 after. */
-  function taken() {
+  /** m1 and m2, taken by a process of that keeper, which knew nothing of what had been before. */
+  function taken(keeper: string | undefined, atMs = NOW_MS) {
     const dir = mkdtempSync(join(tmpdir(), "interlink-handed-"));
     onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
     const opened = openState({ path: join(dir, "s.db"), nowMs: 1 });
     if ("refusal" in opened) throw new Error(opened.refusal);
     const { state } = opened;
     onTestFinished(() => state.close());
-    const arrivals = ["m0", "m1", "m2"].map((msg_id) => ({
+    const arrivals = ["m1", "m2"].map((msg_id) => ({
       from: fakeKey(2),
       msg_id,
       text: msg_id,
@@ -96,35 +96,63 @@ describe("mail that a process took before it died", () => {
       bus: "b",
     }));
     state.receive(arrivals, 1);
-    for (const atMs of [SINCE_MS - 1, SINCE_MS, SINCE_MS + 1])
-      state.inbox.takeUnread({ max: 1, maxBytes: 1_000 }, atMs);
+    expect(settleHanded(state, keeper === undefined ? undefined : { keeper, arrived: [] })).toBe(0);
+    take(state, atMs);
     return state;
   }
+  const take = (state: ReturnType<typeof taken>, atMs = NOW_MS) =>
+    state.inbox.takeUnread({ max: 9, maxBytes: 1_000 }, atMs).messages.map(({ msg_id }) => msg_id);
   const unread = (state: ReturnType<typeof taken>) => state.inbox.unread(10).map(({ msg_id }) => msg_id);
 
-  it("is unread again if its answer did not come out; what came out, or nobody saw, stays read", () => {
-    const state = taken();
-    expect(settleHanded(state.inbox, witness)).toBe(1); // m0
+  it("is unread again if its answer did not come out; what came out stays read", () => {
+    const state = taken("ours");
+    expect(settleHanded(state, witness)).toBe(0);
     expect(unread(state)).toEqual(["m2"]);
     expect(state.inbox.handed()).toEqual([]);
     // Once: a second start changes nothing.
-    expect(settleHanded(state.inbox, witness)).toBe(0);
-    expect(unread(state)).toEqual(["m2"]);
-    expect(state.inbox.takeUnread({ max: 9, maxBytes: 1_000 }, 5_000).messages.map(({ msg_id }) => msg_id)).toEqual([
-      "m2",
-    ]);
+    expect(settleHanded(state, witness)).toBe(0);
+    expect(take(state)).toEqual(["m2"]);
   });
 
-  it("stays read without a witness, and is told of", () => {
-    const state = taken();
-    expect(settleHanded(state.inbox, undefined)).toBe(3);
+  it.each([-24 * HOUR_MS, -HOUR_MS, -1, 0, 1, HOUR_MS, 24 * HOUR_MS])(
+    "is judged by whose process took it, and never by a clock that was %d ms off",
+    (offMs) => {
+      const ours = taken("ours", NOW_MS + offMs);
+      expect(settleHanded(ours, witness)).toBe(0);
+      expect(unread(ours)).toEqual(["m2"]);
+      const others = taken("another", NOW_MS + offMs);
+      expect(settleHanded(others, witness)).toBe(2);
+      expect(unread(others)).toEqual([]);
+    },
+  );
+
+  it("stays read, and is told of, where this keeper cannot have seen it", () => {
+    for (const keeper of ["another", undefined]) {
+      const state = taken(keeper);
+      expect(settleHanded(state, witness)).toBe(2);
+      expect(unread(state)).toEqual([]);
+    }
+    const state = taken("ours");
+    expect(settleHanded(state, undefined)).toBe(2);
     expect(unread(state)).toEqual([]);
   });
 
+  it("is another's from the moment that another's process has begun, whoever begins next", () => {
+    const state = taken("ours");
+    settleHanded(state, { keeper: "another", arrived: [] });
+    expect(settleHanded(state, witness), "nothing was taken since").toBe(0);
+    const twice = taken("ours");
+    settleHanded(twice, witness);
+    settleHanded(twice, { keeper: "another", arrived: [] });
+    expect(take(twice)).toEqual(["m2"]);
+    expect(settleHanded(twice, witness), "the other's read m2").toBe(1);
+    expect(unread(twice)).toEqual([]);
+  });
+
   it("is not given back once a further call has said that it arrived", () => {
-    const state = taken();
+    const state = taken("ours");
     state.inbox.confirmHanded(state.inbox.handed().map(({ seq }) => seq));
-    expect(settleHanded(state.inbox, witness)).toBe(0);
+    expect(settleHanded(state, witness)).toBe(0);
     expect(unread(state)).toEqual([]);
   });
 });

@@ -15,11 +15,14 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import { onTestFinished } from "vitest";
 import type { RestartLimits } from "../../../src/client/supervisor/restart-budget.ts";
+import { moveClock } from "../../support/moved-clock.ts";
 
 const SUPPORT = join(import.meta.dirname, "../../support");
 const NODE = ["--disable-warning=ExperimentalWarning", "--experimental-strip-types"];
+const CLOCK = `--import=${pathToFileURL(join(SUPPORT, "moved-clock.ts")).href}`;
 /** Long above what any step takes here. */
 const WAIT_MAX_MS = 20_000;
 
@@ -98,7 +101,9 @@ export function startHost({ limits = {}, isGroup = false }: HostOptions = {}) {
   pack.install("1.0.0");
   const [notesPath, dies, answers] = [join(dir, "notes"), join(dir, "dies"), join(dir, "state/answers.json")];
   writeFileSync(notesPath, "");
-  const child = spawn(process.execPath, [...NODE, join(SUPPORT, "supervise.ts")], {
+  const clock = join(dir, "clock");
+  moveClock(clock, 0);
+  const child = spawn(process.execPath, [...NODE, CLOCK, join(SUPPORT, "supervise.ts")], {
     stdio: ["pipe", "pipe", "pipe"],
     detached: isGroup,
     env: {
@@ -106,6 +111,7 @@ export function startHost({ limits = {}, isGroup = false }: HostOptions = {}) {
       TMPDIR: dir,
       STUB_NOTES: notesPath,
       STUB_DIES: dies,
+      MOVED_CLOCK: clock,
       SUPERVISE: JSON.stringify({ script: pack.script, answers, limits }),
     },
   });
@@ -171,6 +177,8 @@ export function startHost({ limits = {}, isGroup = false }: HostOptions = {}) {
     kill: (signal: NodeJS.Signals) => child.kill(signal),
     /** The agent process that runs. */
     agent: () => starts().at(-1)!.pid,
+    /** Sets the clock of supervisor and stubs, from what it is. */
+    setClock: (byMs: number) => moveClock(clock, byMs),
     die: (isDying: boolean) => (isDying ? writeFileSync(dies, "") : rmSync(dies, { force: true })),
   };
 }

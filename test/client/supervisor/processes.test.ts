@@ -54,14 +54,13 @@ describe("a process that ends", { timeout: 30_000 }, () => {
     await until(() => host.starts().length === 2, "a second start");
     await host.call("read");
     const second = host.starts()[1]!;
-    const { session, state_key, since_ms } = first!.handoff!;
+    const { session, state_key } = first!.handoff!;
     expect(first!.handoff).toMatchObject({ generation: 1, rejoin: false, threads: [], arrived: [] });
     expect(first!.handoff).not.toHaveProperty("reason");
     expect(second.handoff).toMatchObject({
       generation: 2,
       session,
       state_key,
-      since_ms,
       rejoin: true,
       reason: "SIGKILL",
       threads: ["thread-1"],
@@ -95,6 +94,22 @@ describe("a process that ends", { timeout: 30_000 }, () => {
     expect(textOf(await host.call("read"))).toContain("1.0.0:read");
     expect(isAlive(host.pid)).toBe(true);
   });
+
+  it.each([-86_400_000, -3_600_000, 3_600_000, 86_400_000])(
+    "too often heals in its time, though the clock is set by %d ms and calls come meanwhile",
+    async (byMs) => {
+      const host = startHost({ limits: { ...QUICK, endsMax: 1, openMs: 1_000 } });
+      host.die(true);
+      await host.ask("server/discover", { _meta: META });
+      await until(() => host.errors().includes('"is":"broken"'), "the breaker");
+      host.die(false);
+      host.setClock(byMs);
+      const refused = await host.call("write");
+      expect(textOf(refused)).toMatch(/^agent_down: .*it is tried again in (0|1)s\. /);
+      await until(() => host.starts().length === 3, "the trial");
+      expect(textOf(await host.call("read"))).toContain("1.0.0:read");
+    },
+  );
 
   it("reconnect tries at once while the breaker is open, and one more crash opens it again", async () => {
     const host = startHost({ limits: { ...QUICK, endsMax: 1, openMs: 60_000 } });

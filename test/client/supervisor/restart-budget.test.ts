@@ -99,9 +99,4 @@ describe("restarts", () => {
       }),
     );
   });
-
-  it("a clock that was set back opens nothing by itself", () => {
-    const ends = [...every(5, 0), { kind: "crash" as const, atMs: T - 10 * windowMs }];
-    expect(waits(follow(ends), ends).at(-1)).toBe(100);
-  });
 });

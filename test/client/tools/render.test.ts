@@ -291,6 +291,10 @@ describe("headlines", () => {
       "2 sessions on the roster. 3 more not shown: name a peer. Read just now.",
     ],
     [
+      render.discoverSentence({ count: 2, left: 0 }, { view_age_ms: 0, partial: true }),
+      "2 sessions on the roster. Not all strangers were read: there may be more. Read just now.",
+    ],
+    [
       render.discoverSentence({ count: 0, left: 0 }, { view_age_ms: 90_000, stale_because: "no_answer" }),
       'No session is on the roster. This view is 1m old: "no_answer".',
     ],
