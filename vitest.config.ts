@@ -73,6 +73,8 @@ const projects: TestProjectConfiguration[] = [
   { test: { name: "hosts", include: ["test/hosts/**/*.test.ts"], globalSetup } },
   // Real processes, killed, stopped and cut off for a while: `npm run test:chaos`; at length `npm run chaos`.
   { test: { name: "chaos", include: ["test/chaos/**/*.test.ts"], globalSetup } },
+  // Client and bus on one seeded scheduler, in processes of their own: `npm run test:simulation`; at length `npm run simulate`.
+  { test: { name: "simulation", include: ["test/simulation/**/*.test.ts"] } },
   // Needs a minute of wall time: `npm run test:slow`.
   { test: { name: "slow", include: ["test/slow/**/*.test.ts"], globalSetup } },
 ];
