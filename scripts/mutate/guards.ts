@@ -196,7 +196,7 @@ export const GUARDS: readonly Guard[] = [
     text: 'this.#lost(rows, "evicted", seq, nowMs);',
     instead: 'for (const row of rows) this.#settle(row, "evicted", nowMs);',
     why: "eviction would be silent",
-    tests: modelEvicting,
+    tests: durable("eviction"),
   },
   {
     name: "who is evicted from",
@@ -220,7 +220,7 @@ export const GUARDS: readonly Guard[] = [
     text: "this.#add(inbox, lost);",
     instead: "",
     why: "a loss in the identity's own inbox would be told to nobody",
-    tests: model,
+    tests: durable("mail"),
   },
   {
     name: "knock behind mail",

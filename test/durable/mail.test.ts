@@ -308,6 +308,20 @@ describe("expiry", () => {
     await sendOne(key, entry(key, "s1"));
     expect(await take(key, "s1")).not.toHaveProperty("gap");
   });
+
+  it("in the identity's own inbox is told to the session that comes to own it", async () => {
+    const key = newKey();
+    const ts = clock.now();
+    await sendOne(key, entry(key, undefined, { ts }));
+    passTime(DEFAULT_LIMITS.MESSAGE_RETAIN_MS);
+    await runDurableObjectAlarm(stubOf(key));
+    await sendOne(key, entry(key, undefined, { msgId: "b" }));
+    expect(await take(key, "s1")).toMatchObject({
+      items: [{ envelope: { payload: { msg_id: "b" } } }],
+      gap: { count: 1, oldest_ts: ts },
+    });
+    expect(await take(key, "s2")).not.toHaveProperty("gap");
+  });
 });
 
 it("uses a nonce once, also after the object slept", async () => {

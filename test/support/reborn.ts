@@ -10,7 +10,7 @@ import type { Call, PollCall, SocketCall } from "../../src/durable/calls.ts";
 import { clock } from "../../src/durable/clock.ts";
 import type { Env } from "../../src/durable/env.ts";
 import { Identity } from "../../src/durable/identity.ts";
-import { settingsOf } from "../../src/durable/settings.ts";
+import { settingsOf, type Settings } from "../../src/durable/settings.ts";
 import { announcement, entry, newKey, session, stubOf } from "./objects.ts";
 
 /** What was asked of the directory, in the order of asking; `answer` may answer late, or throw. */
@@ -49,8 +49,12 @@ export interface Reborn {
   poll(id: string): PollCall;
 }
 
-/** Runs `work` on a fresh identity of a key. Its object sleeps afterwards, if no socket is open, so that who asks it next reads the disk. */
-export async function reborn<T>(key: Key, work: (reborn: Reborn) => Promise<T>): Promise<T> {
+/** Runs `work` on a fresh identity of a key, of a bus that is set as others are but for `otherwise`. Its object sleeps afterwards, if no socket is open, so that who asks it next reads the disk. */
+export async function reborn<T>(
+  key: Key,
+  work: (reborn: Reborn) => Promise<T>,
+  otherwise: Partial<Settings> = {},
+): Promise<T> {
   let mayLeave = true;
   const result = await runInDurableObject(stubOf(key), async (_, state) => {
     const directory: FakeDirectory = { calls: [], atOnce: 0, answer: () => ({}) };
@@ -86,7 +90,8 @@ export async function reborn<T>(key: Key, work: (reborn: Reborn) => Promise<T>):
     const peer = { answer: () => Promise.resolve<unknown>(undefined) };
     const peers = { getByName: () => ({ enqueue: () => peer.answer() }) };
     const fake = { ...env, DIRECTORY: { getByName: () => shard }, IDENTITIES: peers } as unknown as Env;
-    const identity = new Identity(overlay(state, { storage }), fake, settingsOf(env as unknown as Env));
+    const settings = { ...settingsOf(env as unknown as Env), ...otherwise };
+    const identity = new Identity(overlay(state, { storage }), fake, settings);
     const nonce = () => ({ nonce: crypto.randomUUID(), expiresAtMs: clock.now() + 121_000 });
     const result = await work({
       identity,
