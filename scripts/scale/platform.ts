@@ -30,12 +30,12 @@ export const ASSUMED = {
   object_call_ms: 10,
 } as const;
 
-/** Measured by `npm run bench:object`: CPU of a 2.8 GHz core, of two runs the slower. */
+/** Measured by `npm run bench:object`: CPU of a 2.8 GHz core. */
 export const MEASURED = {
   /** Of a send, what its object takes: all of it, less the same request refused by the door. */
-  object_send_us: 420,
+  object_send_us: 390,
   /** Of a question whether a key is admitted, the door's part included. */
-  admission_us: 500,
+  admission_us: 300,
 } as const;
 
 /** What one object is taken to bear: the documented, unless it was measured to be less. */

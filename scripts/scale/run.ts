@@ -10,6 +10,7 @@ import { simulateHot, type Hot } from "./hot.ts";
 import { afterDeployment, reckonMonth, type Change, type Month } from "./month.ts";
 import { ASSUMED, CAPACITY, PLATFORM } from "./platform.ts";
 import { randomFrom } from "./random.ts";
+import { ASKS_FOR_ROOM_EVERY_MS } from "./rows.ts";
 import { Station, meanWaitOfMD1Ms } from "./station.ts";
 import { simulateStorm, type Storm, type StormOptions } from "./storm.ts";
 
@@ -187,8 +188,9 @@ function directoryLoad(setting: Setting, day: Day): DirectoryLoad {
   const shown = Math.min(identities, shards * listedMax);
   const look = lookAtAll(shown, shards);
   const notListed = identities - shown;
-  // Each of these acts asks once whether its key is admitted; who is not listed asks for room once an hour.
-  const admissionsPerShardS = (peakPerS(["connect", "message", "peer_look", "bus_look"]) + notListed / 3_600) / shards;
+  // Each of these acts asks once whether its key is admitted; who is not listed asks for room now and then.
+  const forRoomPerS = notListed / (ASKS_FOR_ROOM_EVERY_MS / 1_000);
+  const admissionsPerShardS = (peakPerS(["connect", "message", "peer_look", "bus_look"]) + forRoomPerS) / shards;
   const looksPerS = peakPerS(["bus_look"]);
   return {
     setting,
