@@ -342,7 +342,8 @@ export function workloads(model: Model, sessions: number, messages: number): Wor
   ];
 }
 
-const METER_TEXT: Readonly<Record<Meter, string>> = {
+/** Each meter as a table names it. */
+export const METER_TEXT: Readonly<Record<Meter, string>> = {
   worker_requests: "Worker requests",
   worker_cpu_ms: "Worker CPU, ms",
   object_requests: "object requests",

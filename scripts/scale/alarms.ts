@@ -2,7 +2,7 @@
 
 import { DEFAULT_LIMITS } from "../../src/protocol/constants.ts";
 import { nextWake } from "../../src/durable/expiry.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../random.ts";
 import { Tally } from "./tally.ts";
 import { DAY_MS } from "./day.ts";
 

@@ -5,7 +5,7 @@
 
 import { Agenda } from "./agenda.ts";
 import type { Behaviour } from "./behaviour.ts";
-import { exponential, poisson, type Random } from "./random.ts";
+import { exponential, poisson, type Random } from "../random.ts";
 import { Tally } from "./tally.ts";
 
 export const DAY_MS = 86_400_000;

@@ -2,7 +2,7 @@
 
 import { PAGE_MAX } from "../../src/protocol/constants.ts";
 import { shardOfBytes } from "../../src/durable/directory-shards.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../random.ts";
 
 /** Pages that a client's `discover` reads at a time, as roster-book.ts. */
 export const PAGES_OF_A_LOOK = 1;

@@ -10,7 +10,7 @@ import { admit, type Tally as InboxTally } from "../../src/durable/inbox-policy.
 import { TokenBuckets } from "../../src/durable/token-bucket.ts";
 import { dueAtMs, NEW_LIFE, settle, type Life, type Outcome } from "../../src/client/session/outbox-policy.ts";
 import { Agenda } from "./agenda.ts";
-import { exponential, type Random } from "./random.ts";
+import { exponential, type Random } from "../random.ts";
 import { Station } from "./station.ts";
 import { reached } from "./tally.ts";
 

@@ -1,6 +1,6 @@
 /** The reckoning as Markdown, in sections: each stands in docs/SCALE.md as it is printed. */
 
-import { METERS, paidMonth, type Prices } from "../costs.ts";
+import { METER_TEXT, METERS, paidMonth, type Prices } from "../costs.ts";
 import { numberText, table } from "../markdown.ts";
 import { chart } from "./chart.ts";
 import { allOf, type Part } from "./month.ts";
@@ -92,24 +92,15 @@ function dayText({ day }: Scale): string {
 }
 
 function monthText({ months }: Scale, prices: Prices): string {
-  const names: Record<(typeof METERS)[number], string> = {
-    worker_requests: "Worker requests",
-    worker_cpu_ms: "Worker CPU, ms",
-    object_requests: "object requests",
-    object_gb_s: "object GB-s",
-    rows_written: "rows written",
-    rows_read: "rows read",
-    stored_gb: "stored GB",
-  };
   const usages = months.map(({ month }) => allOf(month));
   const paid = usages.map((usage) => paidMonth(usage, prices));
   return table([
     ["in a month", ...months.map(({ setting }) => nameOf(setting))],
-    ...METERS.map((meter) => [names[meter], ...usages.map((usage) => about(usage[meter]))]),
+    ...METERS.map((meter) => [METER_TEXT[meter], ...usages.map((usage) => about(usage[meter]))]),
     ["worth", ...paid.map(({ worth }) => dollars(worth))],
     ["bill", ...paid.map(({ bill }) => dollars(bill))],
     ["worth, an identity", ...paid.map(({ worth }, i) => `$${(worth / months[i]!.setting.identities).toFixed(4)}`)],
-    ["mostly", ...paid.map(({ mostly }) => names[mostly])],
+    ["mostly", ...paid.map(({ mostly }) => METER_TEXT[mostly])],
   ]);
 }
 

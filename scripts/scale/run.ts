@@ -9,7 +9,7 @@ import { lookAtAll, shardsFor, unevenness, type Look } from "./directory.ts";
 import { simulateHot, type Hot } from "./hot.ts";
 import { afterDeployment, reckonMonth, type Change, type Month } from "./month.ts";
 import { ASSUMED, CAPACITY, PLATFORM } from "./platform.ts";
-import { randomFrom } from "./random.ts";
+import { randomFrom } from "../random.ts";
 import { ASKS_FOR_ROOM_EVERY_MS } from "./rows.ts";
 import { Station, meanWaitOfMD1Ms } from "./station.ts";
 import { simulateStorm, type Storm, type StormOptions } from "./storm.ts";

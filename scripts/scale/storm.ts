@@ -12,7 +12,7 @@ import { DEFAULT_LIMITS } from "../../src/protocol/constants.ts";
 import { CLOSE } from "../../src/protocol/frames.ts";
 import { NEW_LINK, step, type Event, type Link } from "../../src/client/bus/connection-state.ts";
 import { Agenda } from "./agenda.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../random.ts";
 import { Station } from "./station.ts";
 import { reached, Tally } from "./tally.ts";
 

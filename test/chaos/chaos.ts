@@ -7,10 +7,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { randomFrom } from "../../scripts/random.ts";
 import { checkHistory, type Verdict } from "../history/checker.ts";
 import { History, type HistoryEvent } from "../history/history.ts";
 import { inboxOf, Mail, writerOf } from "./mail.ts";
-import { diceOf, planOf, type Disturbance, type Kind } from "./plan.ts";
+import { planOf, type Disturbance, type Kind } from "./plan.ts";
 import { hasQuota } from "./quota.ts";
 import { World } from "./world.ts";
 
@@ -61,7 +62,7 @@ export async function runChaos({ bundle, seed, seconds, kinds, say = () => {} }:
   const skipped = kinds.filter((kind) => !possible.includes(kind));
   const history = new History();
   const world = await World.make(dir, bundle, PEOPLE);
-  const mail = new Mail({ history, people: PEOPLE, dice: diceOf(seed + 1) });
+  const mail = new Mail({ history, people: PEOPLE, dice: randomFrom(seed + 1) });
   const findings: string[] = [];
   let loops: Promise<unknown> = Promise.resolve();
   let healMs = 0;

@@ -1,5 +1,7 @@
 /** PURE: what is done to whom and when, drawn from a seed. The plan is the same for a seed; what comes of it is not. */
 
+import { randomFrom } from "../../scripts/random.ts";
+
 /** What a run can do. `--only` takes these, or what stands before their dash. */
 export const KINDS = [
   "bus-kill",
@@ -53,20 +55,9 @@ const GAP_MAX_MS = 1_100;
  */
 const CLOCK_STEPS_MS = [5_000, 50_000, 90_000, 3 * 3_600_000];
 
-/** Numbers in [0, 1) from a seed (mulberry32). */
-export function diceOf(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t = (t + Math.imul(t ^ (t >>> 7), t | 61)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
 /** Every kind comes once before any comes again. Nothing is done to what is being disturbed in the same way already. */
 export function planOf({ seed, troubleMs, kinds, people, sessions }: PlanOptions): Disturbance[] {
-  const dice = diceOf(seed);
+  const dice = randomFrom(seed);
   const between = (min: number, max: number) => Math.round(min + dice() * (max - min));
   const busyUntilMs = new Map<string, number>();
   const agentEnds = new Map<string, number[]>();

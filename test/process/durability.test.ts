@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { startBus, type LocalBus } from "../../scripts/local-bus.ts";
+import { randomFrom } from "../../scripts/random.ts";
 import { checkHistory } from "../history/checker.ts";
 import { History, type Invocation, type HistoryItem } from "../history/history.ts";
 import { Agent, signAnnouncement, signUnregister, type Answer, type Json } from "../support/agent.ts";
@@ -17,7 +18,7 @@ const MESSAGES_EACH = 25;
 const KILL_DELAY_MAX_MS = 4;
 
 const seed = Number(process.env["DURABILITY_SEED"] ?? Date.now() % 2 ** 31);
-const random = mulberry32(seed);
+const random = randomFrom(seed);
 
 let dir: string;
 let bus: LocalBus;
@@ -228,14 +229,4 @@ function newAgent(): Promise<Agent> {
 
 function sorted(values: readonly Json[]): string[] {
   return values.map((value) => JSON.stringify(value)).sort();
-}
-
-/** A small seeded generator, so that a failing run can be drawn again. */
-function mulberry32(state: number): () => number {
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

@@ -14,7 +14,7 @@ import { DAY_MS, simulateDay } from "../../scripts/scale/day.ts";
 import { ASKED_AT_A_TIME, lookAtAll, PAGES_OF_A_LOOK, shardsFor } from "../../scripts/scale/directory.ts";
 import { FULL_RETRY_S, simulateHot, type HotOptions } from "../../scripts/scale/hot.ts";
 import { allOf, RECEIPTS_EVERY_MS, reckonMonth } from "../../scripts/scale/month.ts";
-import { exponential, randomFrom } from "../../scripts/scale/random.ts";
+import { exponential, randomFrom } from "../../scripts/random.ts";
 import { ASKS_FOR_ROOM_EVERY_MS, ROWS } from "../../scripts/scale/rows.ts";
 import { sectionsOf, withSections } from "../../scripts/scale/report.ts";
 import { DEFAULT_SHARDS, reckon, type Inputs, type Scale } from "../../scripts/scale/run.ts";

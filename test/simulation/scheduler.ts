@@ -6,6 +6,7 @@
  */
 
 import { createHash } from "node:crypto";
+import { Heap, isSooner } from "../../scripts/heap.ts";
 import { Dead, current, type Life } from "./life.ts";
 
 /** Where virtual time begins: far from any file's real time, which some production code compares with its clock. */
@@ -34,7 +35,7 @@ export class Scheduler {
   onFault: (fault: unknown, where: string) => void = () => {};
   /** Each line of the trace, for who wants to see it. */
   onLine: ((line: string) => void) | undefined;
-  readonly #queue: Planned[] = [];
+  readonly #queue = new Heap<Planned>(isSooner);
   readonly #hash = createHash("sha256");
   readonly #lines: string[] = [];
   #turn: (() => void)[] = [];
@@ -42,7 +43,7 @@ export class Scheduler {
 
   after(delayMs: number, what: string, run: () => void, life?: Life): Planned {
     const planned = { atMs: this.nowMs + Math.max(0, delayMs), order: this.#order++, life, what, run, isOff: false };
-    this.#push(planned);
+    this.#queue.put(planned);
     return planned;
   }
 
@@ -54,18 +55,18 @@ export class Scheduler {
   /** Runs the next event. @returns false if there is none before `untilMs` */
   async step(untilMs: number): Promise<boolean> {
     for (;;) {
-      const next = this.#queue[0];
+      const next = this.#queue.first;
       if (next === undefined || next.atMs > untilMs) {
         this.nowMs = Math.max(this.nowMs, untilMs);
         return false;
       }
-      this.#pop();
+      this.#queue.take();
       if (next.isOff || next.life?.isDead === true) continue;
       this.nowMs = Math.max(this.nowMs, next.atMs);
       const wakesAtMs = next.life?.place.frozenUntilMs ?? 0;
       if (wakesAtMs > this.nowMs) {
         next.atMs = wakesAtMs;
-        this.#push(next);
+        this.#queue.put(next);
         continue;
       }
       await this.#run(next);
@@ -111,37 +112,4 @@ export class Scheduler {
     await new Promise((resolve) => realImmediate(resolve));
     while (this.#turn.length > 0) for (const end of this.#turn.splice(0)) end();
   }
-
-  #push(planned: Planned): void {
-    const queue = this.#queue;
-    let at = queue.length;
-    queue.push(planned);
-    while (at > 0) {
-      const above = (at - 1) >> 1;
-      if (!isBefore(planned, queue[above]!)) break;
-      queue[at] = queue[above]!;
-      at = above;
-    }
-    queue[at] = planned;
-  }
-
-  #pop(): void {
-    const queue = this.#queue;
-    const last = queue.pop()!;
-    if (queue.length === 0) return;
-    let at = 0;
-    for (;;) {
-      let below = 2 * at + 1;
-      if (below >= queue.length) break;
-      if (below + 1 < queue.length && isBefore(queue[below + 1]!, queue[below]!)) below++;
-      if (!isBefore(queue[below]!, last)) break;
-      queue[at] = queue[below]!;
-      at = below;
-    }
-    queue[at] = last;
-  }
-}
-
-function isBefore(one: Planned, other: Planned): boolean {
-  return one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order);
 }
