@@ -7,10 +7,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NEW_LINK, step, type Event } from "../../../src/client/bus/connection-state.ts";
 import type { Ears, Line } from "../../../src/client/bus/line.ts";
-import { BusLink, type LinkEars } from "../../../src/client/session/bus-link.ts";
 import { CLOSE } from "../../../src/protocol/frames.ts";
 import type { Signer } from "../../../src/client/bus/signer.ts";
-import { busUrl, ManualTimers, newSigner, sid } from "../bus/support.ts";
+import { ManualTimers, newSigner } from "../bus/support.ts";
+import { bareLink } from "./bare-link.ts";
 
 /** One row of a roster, as the bus decides on it. */
 class Row {
@@ -29,16 +29,6 @@ interface Frame {
 }
 
 const signer: Signer = await newSigner();
-const noEars: LinkEars = {
-  onWelcome: () => {},
-  onQueued: () => {},
-  onAway: () => {},
-  onMessages: () => {},
-  onGap: () => {},
-  onFault: (fault) => {
-    throw fault;
-  },
-};
 
 /** A link whose lines lead to a row; what is said on a line is heard in its order, when the scheduler lets it be. */
 function rig(s: fc.Scheduler) {
@@ -79,21 +69,7 @@ function rig(s: fc.Scheduler) {
     row.goodbyeTs = Math.max(row.goodbyeTs, frame.ts!);
     open.get(line)?.closed(CLOSE.unregistered, "");
   };
-  const link = new BusLink({
-    url: busUrl("http://127.0.0.1:1"),
-    session: sid("s"),
-    signer,
-    timers,
-    random: () => 0.5,
-    heartbeatMs: 1_000,
-    offsetMs: 0,
-    introduce: () => ({ name: "n", session: { session_id: sid("s") } }),
-    proven: () => undefined,
-    // None are published, so that HTTP is not needed.
-    contacts: () => undefined,
-    ears: noEars,
-    openLine: openLine as never,
-  });
+  const link = bareLink({ signer, timers, heartbeatMs: 1_000, openLine: openLine as never });
   return { link, timers, row, said, cut: () => [...open.values()].at(-1)?.closed(1006, "") };
 }
 

@@ -5,14 +5,14 @@
 
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Ears, Line } from "../../../src/client/bus/line.ts";
-import { BusLink } from "../../../src/client/session/bus-link.ts";
 import type { ProvenPath } from "../../../src/client/wake/lease.ts";
 import { LEASE_MS } from "../../../src/client/wake/proof.ts";
 import { parseAnnouncement, type Announcement } from "../../../src/protocol/announcement.ts";
 import { DEFAULT_LIMITS } from "../../../src/protocol/constants.ts";
 import { isRefusal } from "../../../src/protocol/refusal.ts";
 import { isWakeLeaseTimely, verifyWakeLease, type WakeLease } from "../../../src/protocol/wake-lease.ts";
-import { busUrl, ManualTimers, newSigner, sid } from "../bus/support.ts";
+import { ManualTimers, newSigner } from "../bus/support.ts";
+import { bareLink } from "./bare-link.ts";
 
 const signer = await newSigner();
 const MINUTE = 60_000;
@@ -46,29 +46,7 @@ function rig(offsetMs = 0) {
       drop: () => {},
     };
   };
-  const link = new BusLink({
-    url: busUrl("http://127.0.0.1:1"),
-    session: sid("s"),
-    signer,
-    timers,
-    random: () => 0.5,
-    heartbeatMs: 30_000,
-    offsetMs: 0,
-    introduce: () => ({ name: "n", session: { session_id: sid("s") } }),
-    proven: () => proven,
-    contacts: () => undefined,
-    ears: {
-      onWelcome: () => {},
-      onQueued: () => {},
-      onAway: () => {},
-      onMessages: () => {},
-      onGap: () => {},
-      onFault: (fault) => {
-        throw fault;
-      },
-    },
-    openLine: openLine as never,
-  });
+  const link = bareLink({ signer, timers, proven: () => proven, openLine: openLine as never });
   onTestFinished(() => link.close());
   const busNow = () => timers.now() + offsetMs;
   const say = (frame: object) => ears!.text(JSON.stringify(frame));
