@@ -13,7 +13,7 @@ import { identityFiles } from "../state/identity-files.ts";
 import { SESSION_SHOWN_CHARS } from "../state/paths.ts";
 import { isRunning, sessionFilesHere, type SessionFile, type SessionFilesHere } from "../state/session-files.ts";
 import { counted } from "../tools/render.ts";
-import { readBuses, readBusUrls } from "../trust/buses-file.ts";
+import { readBuses, readBusUrls, type NamedBus } from "../trust/buses-file.ts";
 import { temporariesOf } from "../trust/private-file.ts";
 import { Threads } from "../wake/threads.ts";
 import { refuseOutcome } from "./asker.ts";
@@ -54,7 +54,7 @@ export async function forget(desk: Desk, { yes, anyway }: CommandRun<"forget">):
     return refuse(terminal, `agents of ours run: ${running.join(", ")}; end them first`, "in_use");
   const asker = askerOf(desk);
   if (typeof asker === "number") return asker;
-  const urls = busesOf(desk, here.ours);
+  const urls = busesOf(desk, [...buses.values()], here.ours);
   const shown = [
     `Forget ${fingerprint(me)}? Its mail, its presence and its admission are removed from ${named(urls)};`,
     "its key, its peers and all messages from this machine. There is no way back: peers have to pair anew.",
@@ -85,9 +85,11 @@ ${named(silent.map(({ url }) => url))} ${silent.length === 1 ? "has" : "have"} o
 }
 
 /** Where our agents begin, what the user's file names for this key, and every bus that has known one of its sessions. */
-function busesOf({ home, settings, keyPath }: Desk, files: readonly SessionFile[]): BusUrl[] {
-  const buses = readBuses(settings.buses);
-  const listed = "refused" in buses ? [] : [...buses.values()];
+function busesOf(
+  { home, settings, keyPath }: Desk,
+  listed: readonly NamedBus[],
+  files: readonly SessionFile[],
+): BusUrl[] {
   const ofKey = listed.filter(({ key = settings.trust.key }) => key === keyPath).flatMap(({ urls }) => urls);
   const begun = "refused" in home ? { urls: [] } : readBusUrls(home.bus, home.profile);
   const known = files
